@@ -1,0 +1,89 @@
+/* plan.h - record a network once for one input shape, then run it many times.
+ *
+ *   record  model code calls the theo_plan_* operations below in order: nothing is computed, each call appends an op.
+ *   place   theo_plan_finish: lifetimes of the intermediates -> offsets in one arena; the arena size is known before the first run.
+ *   run     theo_plan_run: ops in order on the pool. No allocation; the result does not depend on the number of threads.
+ *
+ * Weights are packed once per model (theo_packed_*), shared by all plans and sessions.
+ * Layout: activations are float32 NHWC with N = 1; tokens are H*W rows of C. */
+#ifndef THEO_ENGINE_PLAN_H
+#define THEO_ENGINE_PLAN_H
+
+#include "base/cpu.h"
+#include "base/pool.h"
+#include <theo/inspect.h>
+#include <theo/theo.h>
+
+typedef struct theo_plan theo_plan;
+
+/* Handle of an activation [h, w, c] inside one plan. id < 0 is "none". */
+typedef struct theo_tensor {
+    int id;
+    int h, w, c;
+} theo_tensor;
+
+typedef enum theo_activation { THEO_ACT_NONE = 0, THEO_ACT_RELU, THEO_ACT_GELU } theo_activation;
+typedef enum theo_padding { THEO_PAD_ZERO = 0, THEO_PAD_REPLICATE } theo_padding;
+
+/* What happens to an output element y of channel c before it is stored, in this order:
+ * y += bias[c]; y = act(y); y = y * scale[c] + shift[c]; y += residual; then max-pool 2x2 when asked. */
+typedef struct theo_epilogue {
+    theo_activation act;
+    const float *scale, *shift; /* [C] each or both NULL: a batch norm after the activation, or LayerScale. Held by the model */
+    theo_tensor residual;       /* id < 0: none; same shape as the unpooled output */
+    bool pool2;                 /* 2x2 max-pool, stride 2, floor */
+} theo_epilogue;
+
+theo_epilogue theo_epilogue_none(void);
+
+/* ---- packed weights: owned by the model, made once, immutable */
+
+typedef struct theo_packed theo_packed;
+
+/* Linear or 1x1 convolution: weight [out, in] row-major, bias [out] or NULL. Packs for `level`. */
+theo_status theo_packed_linear(theo_packed **packed, theo_cpu level, int out, int in, const float *weight, const float *bias, theo_error *err);
+/* k x k convolution, weight OIHW [out, in, k, k] (k = 3: Winograd and direct forms as the plan will need; k = 1 becomes linear). */
+theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int in, int kernel, const float *weight, const float *bias, theo_error *err);
+void theo_packed_free(theo_packed *packed);
+size_t theo_packed_bytes(const theo_packed *packed);
+
+/* ---- record */
+
+theo_status theo_plan_new(theo_plan **plan, theo_cpu level, theo_pool *pool, theo_error *err);
+void theo_plan_free(theo_plan *plan);
+
+/* The recording calls never fail at the spot: the first error is kept and returned by theo_plan_finish. `name` is the layer's
+ * name in reports and is copied. */
+theo_tensor theo_plan_input(theo_plan *plan, const char *name, int h, int w, int c);
+theo_tensor theo_plan_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, int stride, theo_padding padding, theo_epilogue epilogue);
+/* first (few input channels, 3x3, ReLU, zero padding, optional affine in its own epilogue) followed by second (3x3 stride 1) without storing what lies between. */
+theo_tensor theo_plan_conv_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *first, theo_epilogue first_epilogue,
+                                const theo_packed *second, theo_epilogue second_epilogue);
+theo_tensor theo_plan_linear(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, theo_epilogue epilogue);
+theo_tensor theo_plan_max_pool2(theo_plan *plan, const char *name, theo_tensor x);
+/* Channels [from, from + count) of x as a tensor of its own: a view, no copy. */
+theo_tensor theo_plan_channels(theo_plan *plan, theo_tensor x, int from, int count);
+/* SuperPoint's detector: logits [h, w, 65] -> scores [8h, 8w, 1]: softmax over the channels, last one dropped, unfolded. */
+theo_tensor theo_plan_cell_softmax(theo_plan *plan, const char *name, theo_tensor logits);
+/* x / max(||x||, 1e-12) over the channels. */
+theo_tensor theo_plan_l2_norm(theo_plan *plan, const char *name, theo_tensor x);
+/* Keeps the tensor alive to the end of the run, so that theo_plan_data may read it. */
+void theo_plan_output(theo_plan *plan, theo_tensor x);
+
+/* Lifetimes, offsets, scratch. The plan can run afterwards. */
+theo_status theo_plan_finish(theo_plan *plan, theo_error *err);
+
+/* ---- run */
+
+size_t theo_plan_arena_bytes(const theo_plan *plan); /* activations */
+size_t theo_plan_scratch_bytes(const theo_plan *plan); /* per-thread scratch, all threads together */
+
+/* Between two ops `progress` (may be NULL) is asked; non-zero stops with THEO_CANCELLED. memory: arena + scratch bytes, 64-byte aligned, NULL = the plan's own
+ * block (allocated by finish). */
+theo_status theo_plan_run(theo_plan *plan, theo_progress_fn progress, void *user, theo_error *err);
+/* Where an input is to be written before, or an output may be read after a run; row pitch of pixels in floats in *pitch (>= c). */
+float *theo_plan_data(theo_plan *plan, theo_tensor x, int *pitch);
+
+theo_status theo_plan_describe(const theo_plan *plan, theo_plan_report **report, theo_error *err);
+
+#endif
