@@ -306,8 +306,12 @@ typedef struct theo_superpoint_maps {
     theo_timing timing;
 } theo_superpoint_maps;
 
-/* plane [height, width] in [0, 1], finite: exactly what the network reads; nothing is resized. Never tiled. */
-THEO_API theo_status theo_detect_raw(theo_session *session, const float *plane, int width, int height,
+/* Which maps are wanted: the others are NULL in the result and cost nothing; what only they need is not run. */
+enum { THEO_MAP_SCORES = 1, THEO_MAP_DESCRIPTORS = 2, THEO_MAP_LOGITS = 4, THEO_MAP_RAW = 8, THEO_MAP_ALL = 15 };
+
+/* plane [height, width] in [0, 1], finite: exactly what the network reads; nothing is resized. Never tiled.
+ * wanted: THEO_MAP_* ored together. */
+THEO_API theo_status theo_detect_raw(theo_session *session, const float *plane, int width, int height, unsigned wanted,
                                      theo_superpoint_maps **maps, theo_error *err);
 THEO_API void theo_superpoint_maps_free(theo_superpoint_maps *maps);
 
