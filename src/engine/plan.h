@@ -70,16 +70,22 @@ theo_tensor theo_plan_l2_norm(theo_plan *plan, const char *name, theo_tensor x);
 /* Keeps the tensor alive to the end of the run, so that theo_plan_data may read it. */
 void theo_plan_output(theo_plan *plan, theo_tensor x);
 
-/* Lifetimes, offsets, scratch. The plan can run afterwards. */
+/* Lifetimes, offsets, scratch. Nothing may be recorded afterwards; theo_plan_bind makes the plan ready to run. How an op computes depends on its
+ * weights, never on h and w: a tile gives the very bits of the whole picture. */
 theo_status theo_plan_finish(theo_plan *plan, theo_error *err);
+
+/* Memory that a run needs: activations and the scratch of all threads. */
+size_t theo_plan_memory_bytes(const theo_plan *plan);
+/* Lends the plan such a block, 64-byte aligned; it stays the caller's. Plans that never run at the same time may share one. May be called
+ * again with another block: outputs are then lost. Cheap. */
+void theo_plan_bind(theo_plan *plan, void *memory);
 
 /* ---- run */
 
 size_t theo_plan_arena_bytes(const theo_plan *plan); /* activations */
 size_t theo_plan_scratch_bytes(const theo_plan *plan); /* per-thread scratch, all threads together */
 
-/* Between two ops `progress` (may be NULL) is asked; non-zero stops with THEO_CANCELLED. memory: arena + scratch bytes, 64-byte aligned, NULL = the plan's own
- * block (allocated by finish). */
+/* Between two ops `progress` (may be NULL) is asked; non-zero stops with THEO_CANCELLED. The plan must be bound to memory. */
 theo_status theo_plan_run(theo_plan *plan, theo_progress_fn progress, void *user, theo_error *err);
 /* Where an input is to be written before, or an output may be read after a run; row pitch of pixels in floats in *pitch (>= c). */
 float *theo_plan_data(theo_plan *plan, theo_tensor x, int *pitch);
