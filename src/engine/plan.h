@@ -11,6 +11,7 @@
 
 #include "base/cpu.h"
 #include "base/pool.h"
+#include "kernels/epilogue.h" /* theo_activation, theo_padding */
 #include <theo/inspect.h>
 #include <theo/theo.h>
 
@@ -21,9 +22,6 @@ typedef struct theo_tensor {
     int id;
     int h, w, c;
 } theo_tensor;
-
-typedef enum theo_activation { THEO_ACT_NONE = 0, THEO_ACT_RELU, THEO_ACT_GELU } theo_activation;
-typedef enum theo_padding { THEO_PAD_ZERO = 0, THEO_PAD_REPLICATE } theo_padding;
 
 /* What happens to an output element y of channel c before it is stored, in this order:
  * y += bias[c]; y = act(y); y = y * scale[c] + shift[c]; y += residual; then max-pool 2x2 when asked. */
