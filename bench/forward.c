@@ -1,0 +1,104 @@
+/* forward.c - our side of the peer comparison: one network in one process, loaded and warm, timed run by run.
+ *
+ *     bench_forward NET MODEL THREADS RUNS [OUTPUT.npz]
+ *
+ * The boundary is the peers': a float tensor of the network's size in, its raw outputs as contiguous float32 arrays out.
+ * Prints one JSON line: the milliseconds of every run, load time, peak RSS, CPU level and the FMA peak measured around the runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <theo/files.h>
+#include <theo/inspect.h>
+#include <theo/theo.h>
+#include <time.h>
+
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static int fail(const theo_error *err) {
+    fprintf(stderr, "bench_forward: %s\n", err->message);
+    return 1;
+}
+
+static theo_status save_maps(const char *path, const theo_superpoint_maps *maps, theo_error *err) {
+    const theo_array arrays[2] = {
+        {.name = "scores", .dtype = THEO_DTYPE_F32, .rank = 3, .shape = {1, 8 * maps->cells_y, 8 * maps->cells_x}, .data = maps->scores},
+        {.name = "descriptors",
+         .dtype = THEO_DTYPE_F32,
+         .rank = 4,
+         .shape = {1, maps->descriptor_dim, maps->cells_y, maps->cells_x},
+         .data = maps->descriptors},
+    };
+    return theo_npz_write(path, arrays, 2, false, err);
+}
+
+/* Runs SuperPoint at 480x640 `runs` times after three warm-up runs; times[runs] in milliseconds. */
+static int bench_superpoint(theo_session *session, int runs, double *times, const char *output, theo_error *err) {
+    enum { HEIGHT = 480, WIDTH = 640, WARMUP = 3 };
+    float *plane = malloc(sizeof(float) * HEIGHT * WIDTH);
+    if (!plane)
+        return 1;
+    for (int i = 0; i < HEIGHT * WIDTH; i++) { /* the peers' example_input */
+        float v = (float)i * 0.37F;
+        plane[i] = v - (float)(int)v;
+    }
+    theo_status status = THEO_OK;
+    for (int run = -WARMUP; run < runs && status == THEO_OK; run++) {
+        theo_superpoint_maps *maps = NULL;
+        double start = now_ms();
+        status = theo_detect_raw(session, plane, WIDTH, HEIGHT, THEO_MAP_SCORES | THEO_MAP_DESCRIPTORS, &maps, err);
+        if (run >= 0)
+            times[run] = now_ms() - start;
+        if (status == THEO_OK && output && run == runs - 1)
+            status = save_maps(output, maps, err);
+        theo_superpoint_maps_free(maps);
+    }
+    free(plane);
+    return status != THEO_OK;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 5 || strcmp(argv[1], "superpoint") != 0) {
+        fprintf(stderr, "usage: bench_forward superpoint MODEL THREADS RUNS [OUTPUT.npz]\n");
+        return 2;
+    }
+    int threads = atoi(argv[3]), runs = atoi(argv[4]);
+    if (threads < 1 || runs < 1) {
+        fprintf(stderr, "bench_forward: THREADS and RUNS are positive numbers\n");
+        return 2;
+    }
+    theo_error err = {0};
+    theo_model *model = NULL;
+    theo_session *session = NULL;
+    theo_model_options options;
+    theo_model_options_init(&options);
+    options.threads = threads;
+    double start = now_ms();
+    if (theo_model_open(&model, argv[2], &options, &err) || theo_session_open(&session, model, NULL, &err))
+        return fail(&err);
+    double load = now_ms() - start;
+
+    double *times = calloc((size_t)runs, sizeof *times);
+    if (!times)
+        return 1;
+    double peak_before = theo_measure_peak_gflops(threads);
+    if (bench_superpoint(session, runs, times, argc > 5 ? argv[5] : NULL, &err))
+        return fail(&err);
+    double peak_after = theo_measure_peak_gflops(threads);
+
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("{\"engine\": \"theodolite\", \"version\": \"%s\", \"isa\": \"%s\", \"peak_gflops\": %.1f, \"load_ms\": %.1f, \"rss_mib\": %.1f, \"ms\": [",
+           theo_version(), theo_cpu_level(), peak_before > peak_after ? peak_before : peak_after, load, (double)usage.ru_maxrss / 1024.0);
+    for (int i = 0; i < runs; i++)
+        printf("%s%.3f", i ? ", " : "", times[i]);
+    printf("]}\n");
+    free(times);
+    theo_session_close(session);
+    theo_model_close(model);
+    return 0;
+}
