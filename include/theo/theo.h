@@ -315,6 +315,11 @@ THEO_API theo_status theo_detect_raw(theo_session *session, const float *plane, 
                                      theo_superpoint_maps **maps, theo_error *err);
 THEO_API void theo_superpoint_maps_free(theo_superpoint_maps *maps);
 
+/* The plane that theo_detect hands to the network for this photo and these options (gray, fit, bgr): the input of theo_detect_raw.
+ * *plane is [*height, *width]; release it with theo_buffer_free (image.h). NULL options: theo_detect_options_init. */
+THEO_API theo_status theo_detect_plane(const theo_image *image, const theo_detect_options *options, float **plane,
+                                       int *width, int *height, theo_error *err);
+
 #ifdef __cplusplus
 }
 #endif
