@@ -24,6 +24,9 @@ target_compile_definitions(theo_flags INTERFACE _GNU_SOURCE)
 
 # theo_layer(NAME source...): an object library theo_NAME, one for each folder of src/.
 function(theo_layer name)
+  if(NOT ARGN)
+    return()
+  endif()
   add_library(theo_${name} OBJECT ${ARGN})
   target_link_libraries(theo_${name} PRIVATE theo_flags Threads::Threads)
   set_property(GLOBAL APPEND PROPERTY THEO_LAYERS theo_${name})
