@@ -10,12 +10,14 @@
  *   A panel: MR rows, K cut into chunks of 16:  [ceil(K/16)][MR][16], zero padded. A row's 16 values are contiguous, so packing
  *            is copying, and every address inside a chunk is a compile-time displacement.
  *   B panel: NR columns:  [K rounded up to 16][NR], zero padded.
- * MR and NR belong to the level (table members mr, nr). */
+ * MR and NR belong to the level (gemm->mr, gemm->nr). */
 #ifndef THEO_KERNELS_KERNELS_H
 #define THEO_KERNELS_KERNELS_H
 
 #include "base/cpu.h"
 #include "kernels/conv3x3.h"
+#include "kernels/gemm.h"
+#include "kernels/winograd.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +44,10 @@ typedef struct theo_top2 {
 
 typedef struct theo_kernels {
     theo_cpu level; /* that the table belongs to */
+
+    /* Matrix multiplication on packed panels, and Winograd's transforms around it. */
+    const theo_gemm_kernels *gemm;
+    const theo_winograd_kernels *winograd;
 
     /* 3x3 convolution, direct. */
     void (*conv3x3)(const theo_conv3x3 *conv);
