@@ -10,20 +10,29 @@ extern "C" {
 
 typedef enum theo_orientation { THEO_ORIENTATION_IGNORE = 0, THEO_ORIENTATION_APPLY } theo_orientation;
 
+/* What is kept of a colour picture: a network that reads one plane needs no memory for the others. */
+typedef enum theo_channels {
+    THEO_CHANNELS_ALL = 0,
+    THEO_CHANNELS_RED, /* one channel: red; a gray picture as it is */
+    THEO_CHANNELS_LUMA /* one channel: (19595 R + 38470 G + 7471 B + 32768) >> 16, as Pillow's L; a gray picture as it is */
+} theo_channels;
+
 typedef struct theo_decode_options {
     size_t size;
     theo_orientation orientation; /* EXIF; default ignore */
     bool allow_truncated;         /* false: a JPEG that ends early is an error */
     int64_t max_pixels;           /* 100,000,000; checked from the header before anything is allocated */
     bool keep_16_bit;             /* false: 16-bit samples become their top 8 bits, as the keypoint networks want */
-    bool keep_alpha;              /* false: alpha is dropped without compositing */
+    bool keep_alpha;              /* false: alpha is dropped without compositing; true: kept where the file has it */
+    theo_channels channels;       /* all; with red and luma the whole picture is never held in colour */
 } theo_decode_options;
 
 THEO_API void theo_decode_options_init(theo_decode_options *options);
 
 /* JPEG (gray, RGB, YCbCr, CMYK, YCCK; baseline, progressive, arithmetic) or PNG (all kinds), told by magic number, never by name.
  * Gives 1 (gray) or 3 (RGB) channels, 2 or 4 with keep_alpha; palettes are expanded; CMYK becomes RGB by Pillow's integer formula.
- * Errors: io (file), container (broken), unsupported (other formats, 12-bit JPEG), bounds (max_pixels), memory. */
+ * Peak memory: the pixels kept, a few rows, and for progressive JPEG its coefficients (2 bytes for each sample).
+ * Errors: io (file), container (broken), checksum (PNG), unsupported (other formats, 12-bit JPEG), bounds (max_pixels), memory. */
 THEO_API theo_status theo_image_load(theo_image **image, const char *path, const theo_decode_options *options, theo_error *err);
 
 /* The same from memory; `name` stands in error messages and may be NULL. */

@@ -126,6 +126,7 @@ typedef struct theo_image {
     size_t row_bytes;      /* distance of two rows; 0 = tightly packed */
     const void *pixels;
     int exif_orientation;  /* 1..8 as the file says, 0 = none given */
+    int exif_focal_35mm;   /* FocalLengthIn35mmFilm as the file says, 0 = none given */
     bool orientation_applied;
     bool truncated;        /* the file ended early; the missing part is gray */
     const char *format;    /* "jpeg", "png", or NULL for caller memory. Static storage */
