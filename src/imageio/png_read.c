@@ -237,6 +237,9 @@ static theo_status decode(theo_decoder *d, spng_ctx *spng, picture *p, theo_erro
         code = spng_get_row_info(spng, &info);
         if (code)
             break;
+        /* The library adds the bits of interlaced samples smaller than a byte to what is there. */
+        if (p->head.interlace_method && depth < 8)
+            memset(p->packed, 0, p->packed_bytes);
         code = spng_decode_row(spng, p->packed, p->packed_bytes);
         if (code && code != SPNG_EOI)
             break;

@@ -153,16 +153,16 @@ typedef struct source {
     theo_row_rule rule;
 } source;
 
-typedef struct workspace {
+typedef struct parts {
     int32_t *across; /* [dst_width][taps of x] */
     int32_t *down;   /* [taps of y] */
     column *columns; /* [dst_width] */
     uint8_t *ring;   /* [taps of y][dst_width][channels] */
     uint8_t *scratch; /* [src_width][channels]: a converted row */
-} workspace;
+} parts;
 
 /* Lays the parts out from `base` (NULL to measure); the total, or SIZE_MAX on overflow. */
-static size_t lay_out(const theo_resize *r, void *base, workspace *w) {
+static size_t lay_out(const theo_resize *r, void *base, parts *w) {
     const axis x = make_axis(r->src_width, r->dst_width, r->filter), y = make_axis(r->src_height, r->dst_height, r->filter);
     const size_t row = (size_t)r->dst_width * (size_t)r->channels;
     const size_t counts[5][2] = {{(size_t)r->dst_width * sizeof(int32_t), (size_t)x.taps},
@@ -180,7 +180,7 @@ static size_t lay_out(const theo_resize *r, void *base, workspace *w) {
     }
     if (base) {
         char *p = base;
-        *w = (workspace){(void *)(p + at[0]), (void *)(p + at[1]), (void *)(p + at[2]), (void *)(p + at[3]), (void *)(p + at[4])};
+        *w = (parts){(void *)(p + at[0]), (void *)(p + at[1]), (void *)(p + at[2]), (void *)(p + at[3]), (void *)(p + at[4])};
     }
     return total;
 }
@@ -191,7 +191,7 @@ static bool run(const theo_resize *r, uint8_t *dst, size_t dst_row_bytes, const 
     const axis x = make_axis(r->src_width, r->dst_width, r->filter), y = make_axis(r->src_height, r->dst_height, r->filter);
     const bool wider = x.in != x.out, taller = y.in != y.out;
     const size_t row_bytes = (size_t)r->dst_width * (size_t)r->channels;
-    workspace w;
+    parts w;
     lay_out(r, memory, &w);
 
     for (int i = 0; wider && i < x.out; i++)
