@@ -44,10 +44,6 @@ theo_status theo_packed_linear(theo_packed **packed, theo_cpu level, int out, in
 theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int in, int kernel, const float *weight, const float *bias, theo_error *err);
 void theo_packed_free(theo_packed *packed);
 size_t theo_packed_bytes(const theo_packed *packed);
-int theo_packed_out(const theo_packed *packed);
-int theo_packed_in(const theo_packed *packed);
-int theo_packed_kernel(const theo_packed *packed); /* 1 for linear */
-const float *theo_packed_bias(const theo_packed *packed); /* [out] or NULL */
 
 /* ---- record */
 
