@@ -74,4 +74,23 @@ VEC void vi_store(int32_t *p, vi a) { _mm256_storeu_si256((__m256i *)(void *)p, 
 VEC vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 VEC vi vi_select(vm m, vi a, vi b) { return _mm256_blendv_epi8(b, a, _mm256_castps_si256(m)); }
 
+/* VW rows of VW floats become the columns. Not in vec_avx512.h: transposing is bound by memory, and AVX2's serves it too. */
+VEC void v_transpose(vf r[VW]) {
+    vf pair[8], quad[8];
+    for (int i = 0; i < 8; i += 2) {
+        pair[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        pair[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        quad[i] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0x44);
+        quad[i + 1] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0xee);
+        quad[i + 2] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0x44);
+        quad[i + 3] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x31);
+    }
+}
+
 #endif

@@ -59,4 +59,12 @@ VEC void vi_store(int32_t *p, vi a) { vst1q_s32(p, a); }
 VEC vi vi_add(vi a, vi b) { return vaddq_s32(a, b); }
 VEC vi vi_select(vm m, vi a, vi b) { return vbslq_s32(m, a, b); }
 
+VEC void v_transpose(vf r[VW]) {
+    float32x4x2_t a = vtrnq_f32(r[0], r[1]), b = vtrnq_f32(r[2], r[3]);
+    r[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+    r[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+    r[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+    r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}
+
 #endif

@@ -1,0 +1,23 @@
+#include "kernels/vec_neon.h"
+
+#include "kernels/conv3x3_impl.h"
+#include "kernels/peak_impl.h"
+#include "kernels/resize_impl.h"
+#include "kernels/rows_impl.h"
+#include "kernels/tables.h"
+#include "kernels/top2_impl.h"
+#include "kernels/transpose_impl.h"
+
+void theo_kernels_add_neon(theo_kernels *table) {
+    table->conv3x3 = conv3x3;
+    table->max_pool2_row = max_pool2_row;
+    table->softmax_rows = softmax_rows;
+    table->cell_softmax = cell_softmax;
+    table->l2_norm_rows = l2_norm_rows;
+    table->resize_bilinear = resize_bilinear;
+    table->transpose = transpose;
+    table->top2_row = top2_row;
+    table->top2_columns = top2_columns;
+    table->fma_rounds = fma_rounds;
+    table->fma_flops = fma_flops;
+}

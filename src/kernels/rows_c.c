@@ -1,0 +1,115 @@
+#include "kernels/reference.h"
+#include "kernels/tables.h"
+#include <math.h>
+
+static float larger(float a, float b) { return a > b ? a : b; }
+
+void theo_max_pool2_row_c(const float *top, const float *bottom, size_t in_pixel, int out_w, int channels, float *out,
+                          size_t out_pixel) {
+    for (int x = 0; x < out_w; x++) {
+        const float *t = top + 2 * (size_t)x * in_pixel, *b = bottom + 2 * (size_t)x * in_pixel;
+        for (int c = 0; c < channels; c++)
+            out[(size_t)x * out_pixel + (size_t)c] = larger(larger(t[c], t[in_pixel + (size_t)c]), larger(b[c], b[in_pixel + (size_t)c]));
+    }
+}
+
+/* What softmax divides by, for logits less their maximum. */
+static double exp_sum(const float *x, int n, float max) {
+    double sum = 0.0;
+    for (int i = 0; i < n; i++)
+        sum += exp((double)x[i] - (double)max);
+    return sum;
+}
+
+static float max_of(const float *x, int n) {
+    float max = x[0];
+    for (int i = 1; i < n; i++)
+        max = larger(max, x[i]);
+    return max;
+}
+
+void theo_softmax_rows_c(const float *in, size_t in_pitch, float *out, size_t out_pitch, int rows, int columns) {
+    for (int r = 0; r < rows; r++, in += in_pitch, out += out_pitch) {
+        float max = max_of(in, columns);
+        double sum = exp_sum(in, columns, max);
+        for (int c = 0; c < columns; c++)
+            out[c] = (float)(exp((double)in[c] - (double)max) / sum);
+    }
+}
+
+void theo_cell_softmax_c(const float *logits, size_t pitch, int cells, float *scores, size_t score_row) {
+    for (int cell = 0; cell < cells; cell++, logits += pitch) {
+        float max = max_of(logits, 65);
+        double sum = exp_sum(logits, 65, max);
+        for (int k = 0; k < 64; k++)
+            scores[(size_t)(k / 8) * score_row + 8 * (size_t)cell + (size_t)(k % 8)] =
+                (float)(exp((double)logits[k] - (double)max) / sum);
+    }
+}
+
+void theo_l2_norm_rows_c(const float *in, size_t in_pitch, float *out, size_t out_pitch, int rows, int columns) {
+    for (int r = 0; r < rows; r++, in += in_pitch, out += out_pitch) {
+        double sum = 0.0;
+        for (int c = 0; c < columns; c++)
+            sum += (double)in[c] * (double)in[c];
+        double norm = fmax(sqrt(sum), 1e-12);
+        for (int c = 0; c < columns; c++)
+            out[c] = (float)((double)in[c] / norm);
+    }
+}
+
+void theo_transpose_c(const float *in, size_t in_pitch, int rows, int columns, float *out, size_t out_pitch) {
+    for (int c = 0; c < columns; c++)
+        for (int r = 0; r < rows; r++)
+            out[(size_t)c * out_pitch + (size_t)r] = in[(size_t)r * in_pitch + (size_t)c];
+}
+
+static void take(float score, int32_t index, float *best, float *second, int32_t *best_index) {
+    if (score > *best) {
+        *second = *best;
+        *best = score;
+        *best_index = index;
+    } else if (score > *second) {
+        *second = score;
+    }
+}
+
+void theo_top2_row_c(const float *scores, int n, int32_t first, theo_top2 *top) {
+    for (int i = 0; i < n; i++)
+        take(scores[i], first + i, &top->best, &top->second, &top->index);
+}
+
+void theo_top2_columns_c(const float *scores, int n, int32_t row, float *best, float *second, int32_t *index) {
+    for (int i = 0; i < n; i++)
+        take(scores[i], row, &best[i], &second[i], &index[i]);
+}
+
+/* 16 chains that a compiler may put into vectors of whatever it has. */
+float theo_fma_rounds_c(int64_t rounds) {
+    volatile float factor = 0.999f, term = 0.001f;
+    float f = factor, t = term, chain[16];
+    for (int i = 0; i < 16; i++)
+        chain[i] = (float)i;
+    for (int64_t r = 0; r < rounds; r++)
+        for (int step = 0; step < 8; step++)
+            for (int i = 0; i < 16; i++)
+                chain[i] = chain[i] * f + t;
+    float sum = 0.0f;
+    for (int i = 0; i < 16; i++)
+        sum += chain[i];
+    return sum;
+}
+
+void theo_kernels_add_c(theo_kernels *table) {
+    table->conv3x3 = theo_conv3x3_c;
+    table->max_pool2_row = theo_max_pool2_row_c;
+    table->softmax_rows = theo_softmax_rows_c;
+    table->cell_softmax = theo_cell_softmax_c;
+    table->l2_norm_rows = theo_l2_norm_rows_c;
+    table->resize_bilinear = theo_resize_bilinear_c;
+    table->transpose = theo_transpose_c;
+    table->top2_row = theo_top2_row_c;
+    table->top2_columns = theo_top2_columns_c;
+    table->fma_rounds = theo_fma_rounds_c;
+    table->fma_flops = THEO_FMA_FLOPS_C;
+}
