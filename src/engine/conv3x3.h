@@ -14,10 +14,10 @@ typedef struct theo_conv3x3_call {
     int h, w;                  /* of the input */
     int stride;                /* 1 or 2; 2 for the form DIRECT alone */
     theo_padding padding;
-    const float *in; /* pixel (y, x) at in + y * in_row + x * in_pixel; NULL: `region` makes it (Winograd, zero padding) */
+    const float *in; /* pixel (y, x) at in + y * in_row + x * in_pixel; not read when `region` is given */
     size_t in_row, in_pixel;
     bool relu_input; /* ReLU on the input first (Winograd) */
-    theo_region_fn region;
+    theo_region_fn region; /* NULL, or makes the input (Winograd, zero padding) */
     const void *region_context;
 
     theo_activation act;
@@ -29,7 +29,8 @@ typedef struct theo_conv3x3_call {
     size_t out_row, out_pixel;
 } theo_conv3x3_call;
 
-/* Bytes of scratch for all threads together, a multiple of 64, for any input of w columns or fewer. */
+/* Bytes of scratch for all threads together, a multiple of 64, for any input of w columns or fewer. Reads shapes, weights and
+ * `region`, no other address: those may still be NULL. */
 size_t theo_conv3x3_scratch_bytes(const theo_conv3x3_call *call, int threads);
 /* scratch: 64-byte aligned. The result does not depend on the pool, and tiles of the output lie on multiples of four pixels. */
 void theo_conv3x3_run(const theo_conv3x3_call *call, theo_pool *pool, void *scratch);
