@@ -65,9 +65,9 @@ static theo_status out_of_memory(const machine *m) { return fail(m, THEO_MEMORY,
 
 /* `count` bytes of the argument of the opcode. */
 static theo_status take(machine *m, size_t count, const uint8_t **bytes) {
+    *bytes = m->at;
     if ((size_t)(m->end - m->at) < count)
         return malformed(m, "the pickle ends inside of an argument");
-    *bytes = m->at;
     m->at += count;
     return THEO_OK;
 }
@@ -91,6 +91,7 @@ static theo_status push_new(machine *m, theo_value value) {
 static int floor_of(const machine *m) { return m->mark_count ? m->marks[m->mark_count - 1] : 0; }
 
 static theo_status pop(machine *m, theo_value **value) {
+    *value = NULL;
     if (m->height <= floor_of(m))
         return malformed(m, "the stack is empty");
     *value = m->stack[--m->height];
@@ -98,6 +99,7 @@ static theo_status pop(machine *m, theo_value **value) {
 }
 
 static theo_status top(const machine *m, theo_value **value) {
+    *value = NULL;
     if (m->height <= floor_of(m))
         return malformed(m, "the stack is empty");
     *value = m->stack[m->height - 1];
@@ -106,6 +108,7 @@ static theo_status top(const machine *m, theo_value **value) {
 
 /* Takes the newest mark away; *first is the place of the values above it. */
 static theo_status pop_mark(machine *m, int *first) {
+    *first = 0;
     if (!m->mark_count)
         return malformed(m, "there is no mark on the stack");
     *first = m->marks[--m->mark_count];
@@ -165,11 +168,14 @@ static theo_status push_float(machine *m) {
     return push_new(m, value);
 }
 
-/* A line of GLOBAL's argument, without its newline. */
+/* A line of GLOBAL's argument, without its newline: printable ASCII, since it may stand in a message. */
 static theo_status take_line(machine *m, const char **line, size_t *length) {
     const uint8_t *end = memchr(m->at, '\n', (size_t)(m->end - m->at));
     if (!end)
         return malformed(m, "the pickle ends inside of an argument");
+    for (const uint8_t *c = m->at; c < end; c++)
+        if (*c < 0x20 || *c > 0x7e)
+            return malformed(m, "a name is not printable ASCII");
     *line = (const char *)m->at;
     *length = (size_t)(end - m->at);
     m->at = end + 1;

@@ -116,7 +116,7 @@ static theo_status find_storage(void *user, const theo_storage *storage, const c
 theo_status theo_torch_legacy_parse(theo_weights *w, theo_error *err) {
     legacy l = {.w = w, .at = sizeof magic};
     theo_pickle checkpoint, keys;
-    types known;
+    types known = {0};
     w->source = "torch-legacy";
     THEO_TRY(check_system(&l, err));
     THEO_TRY(next_pickle(&l, &checkpoint, "checkpoint", err));

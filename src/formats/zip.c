@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "formats/bytes.h"
+#include "formats/text.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>
@@ -135,6 +136,15 @@ static theo_status read_local(const reader *r, theo_zip_entry *entry, uint64_t o
     return THEO_OK;
 }
 
+static bool is_clean_name(const char *name, size_t length) {
+    for (size_t i = 0, n; i < length; i += n) {
+        n = theo_utf8_length(name + i, length - i);
+        if (!n || (unsigned char)name[i] < 0x20)
+            return false;
+    }
+    return true;
+}
+
 /* The directory's entry at *at, which is moved behind it. */
 static theo_status read_entry(const reader *r, uint64_t *at, theo_zip_entry *entry, extent *where) {
     const uint8_t *p = r->data + *at;
@@ -145,8 +155,8 @@ static theo_status read_entry(const reader *r, uint64_t *at, theo_zip_entry *ent
     if (left - CENTRAL_BYTES < name_length + extra_length + comment_length)
         return broken(r, NULL, "a central directory entry is cut");
     *at += CENTRAL_BYTES + name_length + extra_length + comment_length;
-    if (memchr(p + CENTRAL_BYTES, 0, name_length))
-        return broken(r, NULL, "an entry's name contains a zero byte");
+    if (!is_clean_name((const char *)p + CENTRAL_BYTES, name_length))
+        return broken(r, NULL, "an entry's name is not UTF-8 or contains control characters");
     char *name = theo_bump_text(r->memory, (const char *)p + CENTRAL_BYTES, name_length);
     if (!name)
         return theo_fail(r->err, THEO_MEMORY, r->file, NULL, "out of memory for the zip directory");
