@@ -1,0 +1,458 @@
+/* superpoint_weights.c - from the tensors of a checkpoint to packed layers: names, checks, batch norm. */
+#include "base/error.h"
+#include "models/superpoint.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- names */
+
+typedef enum layer { L_1A, L_1B, L_2A, L_2B, L_3A, L_3B, L_4A, L_4B, L_PA, L_PB, L_DA, L_DB, LAYERS } layer;
+
+typedef struct layer_tensors {
+    const char *conv; /* prefix of .weight, .bias */
+    const char *norm; /* prefix of .weight, .bias, .running_mean, .running_var; NULL without batch norm */
+} layer_tensors;
+
+typedef struct name_set {
+    theo_superpoint_kind kind;
+    double bn_eps;      /* what the published program of this layout uses */
+    const char *prefix; /* in front of every name */
+    layer_tensors layers[LAYERS];
+} name_set;
+
+#define HF_LAYERS                                                                            \
+    {                                                                                        \
+        {"encoder.conv_blocks.0.conv_a", NULL}, {"encoder.conv_blocks.0.conv_b", NULL},      \
+        {"encoder.conv_blocks.1.conv_a", NULL}, {"encoder.conv_blocks.1.conv_b", NULL},      \
+        {"encoder.conv_blocks.2.conv_a", NULL}, {"encoder.conv_blocks.2.conv_b", NULL},      \
+        {"encoder.conv_blocks.3.conv_a", NULL}, {"encoder.conv_blocks.3.conv_b", NULL},      \
+        {"keypoint_decoder.conv_score_a", NULL}, {"keypoint_decoder.conv_score_b", NULL},    \
+        {"descriptor_decoder.conv_descriptor_a", NULL}, {"descriptor_decoder.conv_descriptor_b", NULL} \
+    }
+
+static const name_set name_sets[] = {
+    {THEO_SUPERPOINT_PLAIN,
+     0,
+     "",
+     {{"conv1a", NULL}, {"conv1b", NULL}, {"conv2a", NULL}, {"conv2b", NULL}, {"conv3a", NULL}, {"conv3b", NULL},
+      {"conv4a", NULL}, {"conv4b", NULL}, {"convPa", NULL}, {"convPb", NULL}, {"convDa", NULL}, {"convDb", NULL}}},
+    {THEO_SUPERPOINT_PLAIN, 0, "", HF_LAYERS},
+    /* Hugging Face's SuperGlue and LightGlue checkpoints carry a whole SuperPoint. */
+    {THEO_SUPERPOINT_PLAIN, 0, "keypoint_detector.", HF_LAYERS},
+    {THEO_SUPERPOINT_BN,
+     1e-3,
+     "",
+     {{"backbone.0.0.conv", "backbone.0.0.bn"}, {"backbone.0.1.conv", "backbone.0.1.bn"},
+      {"backbone.1.0.conv", "backbone.1.0.bn"}, {"backbone.1.1.conv", "backbone.1.1.bn"},
+      {"backbone.2.0.conv", "backbone.2.0.bn"}, {"backbone.2.1.conv", "backbone.2.1.bn"},
+      {"backbone.3.0.conv", "backbone.3.0.bn"}, {"backbone.3.1.conv", "backbone.3.1.bn"},
+      {"detector.0.conv", "detector.0.bn"}, {"detector.1.conv", "detector.1.bn"},
+      {"descriptor.0.conv", "descriptor.0.bn"}, {"descriptor.1.conv", "descriptor.1.bn"}}},
+    {THEO_SUPERPOINT_MAGICPOINT,
+     1e-5,
+     "",
+     {{"backbone.block1_1.0", "backbone.block1_1.2"}, {"backbone.block1_2.0", "backbone.block1_2.2"},
+      {"backbone.block2_1.0", "backbone.block2_1.2"}, {"backbone.block2_2.0", "backbone.block2_2.2"},
+      {"backbone.block3_1.0", "backbone.block3_1.2"}, {"backbone.block3_2.0", "backbone.block3_2.2"},
+      {"backbone.block4_1.0", "backbone.block4_1.2"}, {"backbone.block4_2.0", "backbone.block4_2.2"},
+      {"detector_head.convPa", "detector_head.bnPa"}, {"detector_head.convPb", "detector_head.bnPb"},
+      {NULL, NULL}, {NULL, NULL}}},
+};
+enum { NAME_SETS = sizeof name_sets / sizeof *name_sets };
+
+static const char *const conv_parts[] = {"weight", "bias"};
+static const char *const norm_parts[] = {"weight", "bias", "running_mean", "running_var"};
+enum { CONV_PARTS = 2, NORM_PARTS = 4 };
+
+static const theo_weight *find(const theo_weights *weights, const name_set *set, const char *stem, const char *part, char name[160]) {
+    snprintf(name, 160, "%s%s.%s", set->prefix, stem, part);
+    return theo_weights_find(weights, name);
+}
+
+static int layer_tensors_present(const theo_weights *weights, const name_set *set, layer l) {
+    const layer_tensors *t = &set->layers[l];
+    char name[160];
+    int count = 0;
+    for (int i = 0; t->conv && i < CONV_PARTS; i++)
+        count += find(weights, set, t->conv, conv_parts[i], name) != NULL;
+    for (int i = 0; t->norm && i < NORM_PARTS; i++)
+        count += find(weights, set, t->norm, norm_parts[i], name) != NULL;
+    return count;
+}
+
+static int set_tensors_present(const theo_weights *weights, const name_set *set) {
+    int count = 0;
+    for (layer l = 0; l < LAYERS; l++)
+        count += layer_tensors_present(weights, set, l);
+    return count;
+}
+
+/* The layout with most of its tensors in the file. */
+static const name_set *best_set(const theo_weights *weights, int *present) {
+    const name_set *best = &name_sets[0];
+    *present = 0;
+    for (int i = 0; i < NAME_SETS; i++) {
+        int count = set_tensors_present(weights, &name_sets[i]);
+        if (count > *present) {
+            *present = count;
+            best = &name_sets[i];
+        }
+    }
+    return best;
+}
+
+int theo_superpoint_recognise(const theo_weights *weights) {
+    int present;
+    best_set(weights, &present);
+    return present;
+}
+
+const char *theo_superpoint_kind_name(theo_superpoint_kind kind) {
+    static const char *const names[] = {"superpoint", "superpoint-bn", "magicpoint"};
+    return names[kind];
+}
+
+/* ---------------------------------------------------------------- checks: one pass over all layers, every problem noted */
+
+typedef struct problems {
+    theo_status status; /* of the first one */
+    int count, untold;
+    size_t length;
+    char first[160]; /* tensor of the first one */
+    char text[840];  /* "; " between them */
+} problems;
+
+static void __attribute__((format(printf, 4, 5))) note(problems *p, theo_status status, const char *tensor, const char *format, ...) {
+    char sentence[320];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    if (!p->count++) {
+        p->status = status;
+        snprintf(p->first, sizeof p->first, "%s", tensor);
+    }
+    size_t need = strlen(tensor) + strlen(sentence) + 4;
+    if (p->length + need >= sizeof p->text) {
+        p->untold++;
+        return;
+    }
+    p->length += (size_t)snprintf(p->text + p->length, sizeof p->text - p->length, "%s%s %s", p->length ? "; " : "", tensor, sentence);
+}
+
+typedef struct layer_source {
+    const theo_weight *conv[CONV_PARTS], *norm[NORM_PARTS];
+    int out, in, kernel;
+} layer_source;
+
+/* "[64, 1, 3, 3]"; a size of 0 or less is any: "*". */
+static const char *shape_text(char text[96], int rank, const int64_t *shape) {
+    size_t n = 0;
+    text[n++] = '[';
+    for (int i = 0; i < rank && n < 80; i++)
+        n += (size_t)(shape[i] > 0 ? snprintf(text + n, 96 - n, "%s%lld", i ? ", " : "", (long long)shape[i])
+                                   : snprintf(text + n, 96 - n, "%s*", i ? ", " : ""));
+    snprintf(text + n, 96 - n, "]");
+    return text;
+}
+
+static bool is_float(theo_dtype type) {
+    return type == THEO_DTYPE_F32 || type == THEO_DTYPE_F16 || type == THEO_DTYPE_BF16 || type == THEO_DTYPE_F64;
+}
+
+/* The tensor if it is there with this type and shape, else NULL and a note. want: <= 0 = any size up to 4096. */
+static const theo_weight *expect(const theo_weights *weights, const name_set *set, const char *stem, const char *part, int rank,
+                                 const int64_t *want, problems *p) {
+    char name[160], got_text[96], want_text[96];
+    const theo_weight *w = find(weights, set, stem, part, name);
+    if (!w) {
+        note(p, THEO_MISSING, name, "is missing");
+        return NULL;
+    }
+    bool fits = w->rank == rank;
+    for (int i = 0; fits && i < rank; i++)
+        fits = want[i] > 0 ? w->shape[i] == want[i] : w->shape[i] >= 1 && w->shape[i] <= 4096;
+    if (!fits) {
+        note(p, THEO_SHAPE, name, "has shape %s, needed is %s", shape_text(got_text, w->rank, w->shape),
+             shape_text(want_text, rank, want));
+        return NULL;
+    }
+    if (!is_float(w->dtype)) {
+        note(p, THEO_SHAPE, name, "is not a floating-point tensor");
+        return NULL;
+    }
+    return w;
+}
+
+/* in, out: channels, 0 = not known. */
+static void check_layer(layer_source *s, const theo_weights *weights, const name_set *set, layer l, int out, int in, int kernel, problems *p) {
+    const layer_tensors *names = &set->layers[l];
+    *s = (layer_source){.in = in, .out = out, .kernel = kernel};
+    s->conv[0] = expect(weights, set, names->conv, "weight", 4, (int64_t[]){out, in, kernel, kernel}, p);
+    if (s->conv[0]) {
+        s->out = (int)s->conv[0]->shape[0];
+        s->in = (int)s->conv[0]->shape[1];
+    }
+    s->conv[1] = expect(weights, set, names->conv, "bias", 1, (int64_t[]){s->out}, p);
+    for (int i = 0; names->norm && i < NORM_PARTS; i++)
+        s->norm[i] = expect(weights, set, names->norm, norm_parts[i], 1, (int64_t[]){s->out}, p);
+}
+
+/* All layers; returns whether there is a descriptor head. */
+static bool check_layers(layer_source source[LAYERS], const theo_weights *weights, const name_set *set, problems *p) {
+    int channels = 1;
+    for (layer l = L_1A; l <= L_4B; l++) {
+        check_layer(&source[l], weights, set, l, 0, channels, 3, p);
+        channels = source[l].out;
+    }
+    check_layer(&source[L_PA], weights, set, L_PA, 0, channels, 3, p);
+    check_layer(&source[L_PB], weights, set, L_PB, THEO_SUPERPOINT_LOGITS, source[L_PA].out, 1, p);
+    bool descriptors = layer_tensors_present(weights, set, L_DA) + layer_tensors_present(weights, set, L_DB) > 0;
+    if (descriptors) {
+        check_layer(&source[L_DA], weights, set, L_DA, 0, channels, 3, p);
+        check_layer(&source[L_DB], weights, set, L_DB, 0, source[L_DA].out, 1, p);
+    }
+    return descriptors;
+}
+
+/* ---------------------------------------------------------------- reading and packing */
+
+/* Widened numbers of one layer. */
+typedef struct layer_values {
+    float *weight, *bias;  /* [out, in, k, k], [out] */
+    float *scale, *shift;  /* [out] or NULL */
+} layer_values;
+
+static void free_values(layer_values *v) {
+    theo_free(v->weight);
+    theo_free(v->bias);
+    theo_free(v->scale);
+    theo_free(v->shift);
+    *v = (layer_values){0};
+}
+
+static theo_status read_tensor(float *out, const theo_weights *weights, const theo_weight *w, theo_error *err) {
+    THEO_TRY(theo_weight_to_f32(weights, w, out, err));
+    for (int64_t i = 0; i < w->elements; i++)
+        if (!isfinite(out[i]))
+            return theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), w->name, "element %lld is not a finite number", (long long)i);
+    theo_weights_release(weights, w);
+    return THEO_OK;
+}
+
+static theo_status out_of_memory(const theo_weights *weights, theo_error *err) {
+    return theo_fail(err, THEO_MEMORY, theo_weights_path(weights), NULL, "out of memory while the weights are read");
+}
+
+/* The batch norm as y * scale + shift, computed in double: scale = gamma / sqrt(var + eps), shift = beta - mean * scale. */
+static theo_status read_norm(layer_values *v, const theo_weights *weights, const layer_source *s, double eps, theo_error *err) {
+    size_t n = (size_t)s->out;
+    float *part[NORM_PARTS];
+    float *block = theo_alloc(NORM_PARTS * n, sizeof(float));
+    v->scale = theo_alloc(n, sizeof(float));
+    v->shift = theo_alloc(n, sizeof(float));
+    theo_status status = block && v->scale && v->shift ? THEO_OK : out_of_memory(weights, err);
+    for (int i = 0; i < NORM_PARTS && !status; i++) {
+        part[i] = block + (size_t)i * n;
+        status = read_tensor(part[i], weights, s->norm[i], err);
+    }
+    for (size_t i = 0; i < n && !status; i++) {
+        double variance = (double)part[3][i] + eps;
+        if (variance <= 0) {
+            status = theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), s->norm[3]->name,
+                               "variance %g of channel %zu plus eps %g is not positive", (double)part[3][i], i, eps);
+            break;
+        }
+        double scale = (double)part[0][i] / sqrt(variance);
+        v->scale[i] = (float)scale;
+        v->shift[i] = (float)((double)part[1][i] - (double)part[2][i] * scale);
+    }
+    theo_free(block);
+    return status;
+}
+
+/* A 1x1 head has no ReLU between convolution and norm, and no padding: its norm goes into its weights. */
+static void absorb_norm(layer_values *v, const layer_source *s) {
+    for (int o = 0; o < s->out; o++) {
+        for (int i = 0; i < s->in; i++)
+            v->weight[(size_t)o * (size_t)s->in + (size_t)i] *= v->scale[o];
+        v->bias[o] = v->bias[o] * v->scale[o] + v->shift[o];
+    }
+    theo_free(v->scale);
+    theo_free(v->shift);
+    v->scale = v->shift = NULL;
+}
+
+static size_t weight_count(const layer_source *s) { return (size_t)s->out * (size_t)s->in * (size_t)(s->kernel * s->kernel); }
+
+static theo_status read_layer(layer_values *v, const theo_weights *weights, const layer_source *s, double eps, theo_error *err) {
+    v->weight = theo_alloc(weight_count(s), sizeof(float));
+    v->bias = theo_alloc((size_t)s->out, sizeof(float));
+    if (!v->weight || !v->bias)
+        return out_of_memory(weights, err);
+    THEO_TRY(read_tensor(v->weight, weights, s->conv[0], err));
+    THEO_TRY(read_tensor(v->bias, weights, s->conv[1], err));
+    if (s->norm[0])
+        THEO_TRY(read_norm(v, weights, s, eps, err));
+    if (s->norm[0] && s->kernel == 1)
+        absorb_norm(v, s);
+    return THEO_OK;
+}
+
+/* Packs `v`; its scale and shift move into the layer. */
+static theo_status pack(theo_superpoint_conv *conv, layer_values *v, int out, int in, int kernel, theo_cpu level, theo_error *err) {
+    conv->out = out;
+    conv->in = in;
+    THEO_TRY(theo_packed_conv(&conv->packed, level, out, in, kernel, v->weight, v->bias, err));
+    conv->scale = v->scale;
+    conv->shift = v->shift;
+    v->scale = v->shift = NULL;
+    return THEO_OK;
+}
+
+static theo_status load_layer(theo_superpoint_conv *conv, const theo_weights *weights, const layer_source *s, theo_cpu level, double eps,
+                              theo_error *err) {
+    layer_values v = {0};
+    theo_status status = read_layer(&v, weights, s, eps, err);
+    if (!status)
+        status = pack(conv, &v, s->out, s->in, s->kernel, level, err);
+    free_values(&v);
+    return status;
+}
+
+/* a over b: floats of two blocks, one behind the other. NULL when out of memory. */
+static float *joined(const float *a, size_t a_count, const float *b, size_t b_count) {
+    float *both = theo_alloc(a_count + b_count, sizeof(float));
+    if (both) {
+        memcpy(both, a, a_count * sizeof(float));
+        memcpy(both + a_count, b, b_count * sizeof(float));
+    }
+    return both;
+}
+
+/* convPa alone, for runs that want no descriptors, and convPa over convDa: one convolution, whose input is transformed once. */
+static theo_status load_heads(theo_superpoint *n, const theo_weights *weights, const layer_source *pa, const layer_source *da, theo_cpu level,
+                              theo_error *err) {
+    layer_values a = {0}, b = {0}, both = {0};
+    theo_status status = read_layer(&a, weights, pa, n->bn_eps, err);
+    if (!status)
+        status = read_layer(&b, weights, da, n->bn_eps, err);
+    if (!status) {
+        both.weight = joined(a.weight, weight_count(pa), b.weight, weight_count(da));
+        both.bias = joined(a.bias, (size_t)pa->out, b.bias, (size_t)da->out);
+        if (a.scale) {
+            both.scale = joined(a.scale, (size_t)pa->out, b.scale, (size_t)da->out);
+            both.shift = joined(a.shift, (size_t)pa->out, b.shift, (size_t)da->out);
+        }
+        if (!both.weight || !both.bias || (a.scale && (!both.scale || !both.shift)))
+            status = out_of_memory(weights, err);
+    }
+    if (!status)
+        status = pack(&n->convPa, &a, pa->out, pa->in, 3, level, err);
+    if (!status)
+        status = pack(&n->heads, &both, pa->out + da->out, pa->in, 3, level, err);
+    free_values(&a);
+    free_values(&b);
+    free_values(&both);
+    return status;
+}
+
+static void describe(theo_superpoint *n, const layer_source source[LAYERS], bool descriptors) {
+    for (layer l = 0; l < LAYERS; l++) {
+        for (int i = 0; i < CONV_PARTS; i++)
+            n->parameters += source[l].conv[i] ? source[l].conv[i]->elements : 0;
+        for (int i = 0; i < NORM_PARTS; i++)
+            n->parameters += source[l].norm[i] ? source[l].norm[i]->elements : 0;
+    }
+    theo_superpoint_conv *convs[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b, &n->conv3a, &n->conv3b, &n->conv4a,
+                                     &n->conv4b, &n->convPa, &n->convPb, &n->heads,  &n->convDb};
+    for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
+        n->weight_bytes += convs[i]->packed ? theo_packed_bytes(convs[i]->packed) : 0;
+    size_t at = (size_t)snprintf(n->config_json, sizeof n->config_json, "{\"kind\": \"%s\", \"encoder\": [", theo_superpoint_kind_name(n->kind));
+    for (layer l = L_1A; l <= L_4B; l++)
+        at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "%s%d", l ? ", " : "", source[l].out);
+    at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "], \"detector\": [%d, %d], \"descriptor\": ", source[L_PA].out,
+                           source[L_PB].out);
+    at += descriptors ? (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "[%d, %d]", source[L_DA].out, source[L_DB].out)
+                      : (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "null");
+    if (n->bn_eps > 0)
+        at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, ", \"bn_eps\": %g", n->bn_eps);
+    snprintf(n->config_json + at, sizeof n->config_json - at, "}");
+}
+
+static theo_status take_fingerprint(theo_superpoint *n, const theo_weights *weights, const theo_weight *w, theo_error *err) {
+    float *values = theo_alloc((size_t)w->elements, sizeof(float));
+    theo_status status = values ? theo_weight_to_f32(weights, w, values, err) : out_of_memory(weights, err);
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (size_t i = 0; !status && i < (size_t)w->elements * sizeof(float); i++)
+        hash = (hash ^ ((const unsigned char *)values)[i]) * 0x100000001B3u;
+    n->fingerprint = hash;
+    theo_free(values);
+    return status;
+}
+
+static theo_status load_all(theo_superpoint *n, const theo_weights *weights, const layer_source source[LAYERS], bool descriptors, theo_cpu level,
+                            theo_error *err) {
+    THEO_TRY(take_fingerprint(n, weights, source[L_4A].conv[1], err));
+    theo_superpoint_conv *const encoder[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b, &n->conv3a, &n->conv3b, &n->conv4a, &n->conv4b};
+    for (layer l = L_1A; l <= L_4B; l++)
+        THEO_TRY(load_layer(encoder[l], weights, &source[l], level, n->bn_eps, err));
+    THEO_TRY(load_layer(&n->convPb, weights, &source[L_PB], level, n->bn_eps, err));
+    if (!descriptors)
+        return load_layer(&n->convPa, weights, &source[L_PA], level, n->bn_eps, err);
+    THEO_TRY(load_heads(n, weights, &source[L_PA], &source[L_DA], level, err));
+    n->descriptor_dim = source[L_DB].out;
+    return load_layer(&n->convDb, weights, &source[L_DB], level, n->bn_eps, err);
+}
+
+theo_status theo_superpoint_load(theo_superpoint **network, const theo_weights *weights, theo_cpu level, double bn_eps, theo_error *err) {
+    *network = NULL;
+    const char *path = theo_weights_path(weights);
+    int present;
+    const name_set *set = best_set(weights, &present);
+    if (!present)
+        return theo_fail(err, THEO_STRUCTURE, path, NULL, "no tensor carries a name of SuperPoint (such as conv1a.weight or encoder.conv_blocks.0.conv_a.weight)");
+    if (!(bn_eps >= 0 && bn_eps < 1))
+        return theo_fail(err, THEO_ARGUMENT, NULL, "bn_eps", "%g is out of range: allowed is 0 (by the kind of file) to below 1", bn_eps);
+    if (bn_eps > 0 && set->bn_eps <= 0)
+        return theo_fail(err, THEO_ARGUMENT, path, "bn_eps", "has no effect: this network has no batch norm");
+
+    layer_source source[LAYERS] = {{.out = 0}};
+    problems p = {.status = THEO_OK};
+    bool descriptors = check_layers(source, weights, set, &p);
+    if (p.count && p.untold)
+        return theo_fail(err, p.status, path, p.first, "not a usable SuperPoint, %d problems: %s; and %d more", p.count, p.text, p.untold);
+    if (p.count)
+        return theo_fail(err, p.status, path, p.first, "not a usable SuperPoint, %d problem%s: %s", p.count, p.count == 1 ? "" : "s", p.text);
+
+    theo_superpoint *n = theo_alloc(1, sizeof *n);
+    if (!n)
+        return out_of_memory(weights, err);
+    n->kind = set->kind;
+    n->bn_eps = bn_eps > 0 ? bn_eps : set->bn_eps;
+    theo_status status = load_all(n, weights, source, descriptors, level, err);
+    if (status) {
+        theo_superpoint_free(n);
+        return status;
+    }
+    describe(n, source, descriptors);
+    *network = n;
+    return THEO_OK;
+}
+
+static void free_conv(theo_superpoint_conv *conv) {
+    theo_packed_free(conv->packed);
+    theo_free(conv->scale);
+    theo_free(conv->shift);
+}
+
+void theo_superpoint_free(theo_superpoint *n) {
+    if (!n)
+        return;
+    theo_superpoint_conv *convs[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b, &n->conv3a, &n->conv3b, &n->conv4a,
+                                     &n->conv4b, &n->convPa, &n->convPb, &n->heads,  &n->convDb};
+    for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
+        free_conv(convs[i]);
+    theo_free(n);
+}
