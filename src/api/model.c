@@ -1,0 +1,178 @@
+#include "api/model.h"
+#include "api/catalog.h"
+#include "api/options.h"
+#include "base/clock.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PATH_BYTES = 4096 };
+
+static theo_status check(const theo_model_options *o, theo_error *err) {
+    if (!o->pool && (o->threads < 0 || o->threads > 256))
+        return theo_fail(err, THEO_ARGUMENT, NULL, "threads", "%d is out of range: allowed is 0 (all allowed cores) to 256", o->threads);
+    if (o->precision && strcmp(o->precision, "fp32"))
+        return theo_fail(err, THEO_UNSUPPORTED, NULL, "precision", "\"%s\" is not supported by this version: allowed is fp32", o->precision);
+    return THEO_OK;
+}
+
+/* The file that a name, file or folder stands for. */
+static theo_status locate(char path[PATH_BYTES], const char *text, theo_error *err) {
+    struct stat s;
+    if (!theo_catalog_is_path(text))
+        return theo_model_find(text, path, PATH_BYTES, err);
+    if (!stat(text, &s) && S_ISDIR(s.st_mode)) {
+        if (theo_catalog_file_in(path, PATH_BYTES, text))
+            return THEO_OK;
+        return theo_fail(err, THEO_MISSING, text, NULL, "this folder holds no model.safetensors, model.pt or model.pth");
+    }
+    if (snprintf(path, PATH_BYTES, "%s", text) >= PATH_BYTES)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "model", "the path is longer than %d bytes", PATH_BYTES - 1);
+    return THEO_OK;
+}
+
+/* "dir/net.pth" -> "net"; a file called model.* goes by its folder. */
+static char *stem_of(const char *path) {
+    char text[PATH_BYTES];
+    snprintf(text, sizeof text, "%s", path);
+    for (int turn = 0;; turn++) {
+        char *slash = strrchr(text, '/'), *name = slash ? slash + 1 : text, *dot = strrchr(name, '.');
+        if (dot && dot != name && !turn)
+            *dot = 0;
+        if (strcmp(name, "model") || !slash || slash == text || turn)
+            return theo_strdup(name);
+        *slash = 0;
+    }
+}
+
+#define MAGICPOINT_LICENCE "MIT, Copyright (c) 2022 Shao-Feng Zeng"
+
+/* Published numbers, known by theo_superpoint.fingerprint whatever the file and its tensors are called. */
+static const struct known {
+    uint64_t fingerprint;
+    const char *name, *licence; /* name: of the catalogue, with its licence there; NULL: the file's name */
+} published[] = {
+    {0x7afeaa9ff237b15a, "superpoint", NULL},
+    {0x26f7b43a104ed123, "superpoint-open", NULL},
+    {0x7a23e45d5d252feb, NULL, MAGICPOINT_LICENCE}, /* MagicPoint with its batch norm folded */
+};
+
+static const struct known *known_of(const theo_superpoint *n) {
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++)
+        if (published[i].fingerprint == n->fingerprint)
+            return &published[i];
+    return NULL;
+}
+
+static const char *licence_of(const theo_superpoint *n) {
+    const struct known *k = known_of(n);
+    if (k)
+        return k->name ? theo_catalog_find(k->name)->licence : k->licence;
+    switch (n->kind) {
+    case THEO_SUPERPOINT_BN:
+        return "of the published file of this layout: MIT, Copyright (c) 2018 Paul-Edouard Sarlin, Remi Pautrat";
+    case THEO_SUPERPOINT_MAGICPOINT:
+        return "of the published file of this layout: " MAGICPOINT_LICENCE;
+    case THEO_SUPERPOINT_PLAIN:
+        break;
+    }
+    return "not known for this file: ask where it came from (what derives from Magic Leap's weights is for noncommercial research only)";
+}
+
+static theo_status describe(theo_model *m, const char *text, const theo_weights *weights, theo_error *err) {
+    theo_model_info *info = &m->info;
+    const theo_superpoint *n = m->superpoint;
+    const struct known *k = known_of(n);
+    const char *name = theo_catalog_is_path(text) ? k ? k->name : NULL : text;
+    info->name = name ? theo_strdup(name) : stem_of(theo_weights_path(weights));
+    info->path = theo_strdup(theo_weights_path(weights));
+    info->source = theo_strdup(theo_weights_source(weights));
+    if (!info->name || !info->path || !info->source)
+        return theo_fail(err, THEO_MEMORY, NULL, "model", "out of memory");
+    info->kind = theo_superpoint_kind_name(n->kind);
+    info->task = THEO_TASK_KEYPOINTS;
+    info->licence = licence_of(n);
+    info->precision = "fp32";
+    info->isa = theo_cpu_name(m->level);
+    info->config_json = n->config_json;
+    info->threads = theo_pool_threads(m->pool);
+    info->parameters = n->parameters;
+    info->file_bytes = theo_weights_file_bytes(weights);
+    info->weight_bytes = n->weight_bytes;
+    info->descriptor_dim = n->descriptor_dim;
+    return THEO_OK;
+}
+
+static theo_status load(theo_model *m, const char *text, const theo_model_options *o, theo_error *err) {
+    char path[PATH_BYTES];
+    THEO_TRY(locate(path, text, err));
+    if (o->pool)
+        m->pool = theo_pool_retain(o->pool);
+    else
+        THEO_TRY(theo_pool_open(&m->pool, o->threads, err));
+    m->level = theo_cpu_level_in_use();
+    m->logger = (theo_logger){o->log, o->log_user};
+
+    theo_weights *weights;
+    THEO_TRY(theo_weights_open(&weights, path, &(theo_weights_options){.verify_checksums = o->verify_checksums}, err));
+    theo_status status = theo_superpoint_load(&m->superpoint, weights, m->level, o->bn_eps, err);
+    if (!status)
+        status = describe(m, text, weights, err);
+    theo_weights_close(weights);
+    return status;
+}
+
+theo_status theo_model_open(theo_model **model, const char *name_or_path, const theo_model_options *options, theo_error *err) {
+    if (!model)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "model", "is NULL");
+    *model = NULL;
+    if (!name_or_path || !*name_or_path)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "model", "no name or path is given");
+    theo_model_options o;
+    theo_model_options_init(&o);
+    THEO_TRY(theo_options_take(&o, sizeof o, options, "theo_model_options", err));
+    THEO_TRY(check(&o, err));
+
+    double start = theo_clock_ms();
+    theo_model *m = theo_alloc(1, sizeof *m);
+    if (!m)
+        return theo_fail(err, THEO_MEMORY, NULL, "model", "out of memory");
+    atomic_init(&m->holders, 1);
+    theo_status status = load(m, name_or_path, &o, err);
+    if (status) {
+        theo_model_close(m);
+        return status;
+    }
+    m->info.load_ms = theo_clock_ms() - start;
+    theo_log(m->logger, THEO_LOG_INFO, "%s: %s, %lld parameters, %s, loaded in %.1f ms", m->info.path, m->info.kind,
+             (long long)m->info.parameters, m->info.isa, m->info.load_ms);
+    *model = m;
+    return THEO_OK;
+}
+
+theo_model *theo_model_retain(theo_model *m) {
+    atomic_fetch_add_explicit(&m->holders, 1, memory_order_relaxed);
+    return m;
+}
+
+void theo_model_close(theo_model *m) {
+    if (!m || atomic_fetch_sub_explicit(&m->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    theo_superpoint_free(m->superpoint);
+    theo_pool_close(m->pool);
+    theo_free((void *)(uintptr_t)m->info.name);
+    theo_free((void *)(uintptr_t)m->info.path);
+    theo_free((void *)(uintptr_t)m->info.source);
+    theo_free(m);
+}
+
+void theo_model_get_info(const theo_model *model, theo_model_info *info) { *info = model->info; }
+
+void theo_detect_options_for(theo_detect_options *o, const theo_model *model) {
+    theo_detect_options_init(o);
+    if (model && model->superpoint->kind == THEO_SUPERPOINT_BN) {
+        o->sampling = THEO_SAMPLING_C;
+        o->gray = THEO_GRAY_LUMA;
+    }
+}

@@ -1,0 +1,94 @@
+#include "api/model.h"
+#include "api/options.h"
+
+static theo_status runner_for(theo_superpoint_runner **runner, const theo_model *model, const theo_session_options *options, theo_error *err) {
+    theo_session_options o;
+    theo_session_options_init(&o);
+    THEO_TRY(theo_options_take(&o, sizeof o, options, "theo_session_options", err));
+    if (o.tile_pixels < 0)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "tile_pixels", "%lld is out of range: allowed is 0 (never tile) or more", (long long)o.tile_pixels);
+    theo_superpoint_runner_options r = {model->level, model->pool, o.tile_pixels, o.progress, o.progress_user};
+    return theo_superpoint_runner_new(runner, model->superpoint, &r, err);
+}
+
+theo_status theo_session_open(theo_session **session, theo_model *model, const theo_session_options *options, theo_error *err) {
+    if (!session || !model)
+        return theo_fail(err, THEO_ARGUMENT, NULL, session ? "model" : "session", "is NULL");
+    *session = NULL;
+    theo_session *s = theo_alloc(1, sizeof *s);
+    if (!s)
+        return theo_fail(err, THEO_MEMORY, NULL, "session", "out of memory");
+    atomic_init(&s->is_busy, false);
+    s->model = theo_model_retain(model);
+    theo_status status = runner_for(&s->runner, model, options, err);
+    if (!status && !(s->results = theo_results_new()))
+        status = theo_fail(err, THEO_MEMORY, NULL, "session", "out of memory");
+    if (status) {
+        theo_session_close(s);
+        return status;
+    }
+    *session = s;
+    return THEO_OK;
+}
+
+void theo_session_close(theo_session *s) {
+    if (!s)
+        return;
+    theo_superpoint_runner_free(s->runner);
+    theo_results_close(s->results);
+    theo_model_close(s->model);
+    theo_free(s);
+}
+
+theo_status theo_session_enter(theo_session *s, theo_error *err) {
+    if (!s)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "session", "is NULL");
+    if (atomic_exchange_explicit(&s->is_busy, true, memory_order_acquire))
+        return theo_fail(err, THEO_BUSY, NULL, "session", "another call is using it: open a session for each thread");
+    return THEO_OK;
+}
+
+void theo_session_leave(theo_session *s) { atomic_store_explicit(&s->is_busy, false, memory_order_release); }
+
+static theo_status check_size(int width, int height, theo_error *err) {
+    if (width < THEO_SUPERPOINT_MIN_SIDE || height < THEO_SUPERPOINT_MIN_SIDE || width > 1 << 20 || height > 1 << 20 ||
+        (int64_t)width * height > 1 << 30)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "size", "%dx%d is out of range: allowed is 8x8 to %d a side and %d pixels in all", width,
+                         height, 1 << 20, 1 << 30);
+    return THEO_OK;
+}
+
+theo_status theo_session_prepare(theo_session *session, int width, int height, theo_error *err) {
+    THEO_TRY(check_size(width, height, err));
+    THEO_TRY(theo_session_enter(session, err));
+    theo_status status = theo_superpoint_prepare(session->runner, width, height, NULL, err);
+    theo_session_leave(session);
+    return status;
+}
+
+theo_status theo_session_plan(theo_session *session, int width, int height, theo_plan_report **report, theo_error *err) {
+    if (!report)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "report", "is NULL");
+    *report = NULL;
+    THEO_TRY(check_size(width, height, err));
+    THEO_TRY(theo_session_enter(session, err));
+    const theo_plan *plan;
+    theo_status status = theo_superpoint_prepare(session->runner, width, height, &plan, err);
+    if (!status)
+        status = theo_plan_describe(plan, report, err);
+    theo_session_leave(session);
+    return status;
+}
+
+theo_status theo_session_bytes(const theo_model *model, int width, int height, const theo_session_options *options, size_t *bytes,
+                               theo_error *err) {
+    if (!model || !bytes)
+        return theo_fail(err, THEO_ARGUMENT, NULL, model ? "bytes" : "model", "is NULL");
+    *bytes = 0;
+    THEO_TRY(check_size(width, height, err));
+    theo_superpoint_runner *runner;
+    THEO_TRY(runner_for(&runner, model, options, err));
+    theo_status status = theo_superpoint_memory(runner, width, height, bytes, err);
+    theo_superpoint_runner_free(runner);
+    return status;
+}
