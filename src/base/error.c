@@ -104,9 +104,11 @@ uint64_t theo_allocation_count(void) {
 }
 
 void *theo_alloc(size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) /* calloc checks too, but AddressSanitizer's ends the program then */
+        return NULL;
     count_one();
-    bool empty = count == 0 || size == 0;
-    return calloc(empty ? 1 : count, empty ? 1 : size); /* calloc checks the product; nothing asked still gives a block */
+    return calloc(bytes ? bytes : 1, 1); /* nothing asked still gives a block */
 }
 
 void *theo_realloc(void *old, size_t count, size_t size) {
