@@ -1,102 +1,44 @@
 /* superpoint_weights.c - from the tensors of a checkpoint to packed layers: names, checks, batch norm. */
 #include "base/error.h"
 #include "models/superpoint.h"
+#include "models/superpoint_names.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------- names */
+/* ---------------------------------------------------------------- which layout */
 
-typedef enum layer { L_1A, L_1B, L_2A, L_2B, L_3A, L_3B, L_4A, L_4B, L_PA, L_PB, L_DA, L_DB, LAYERS } layer;
-
-typedef struct layer_tensors {
-    const char *conv; /* prefix of .weight, .bias */
-    const char *norm; /* prefix of .weight, .bias, .running_mean, .running_var; NULL without batch norm */
-} layer_tensors;
-
-typedef struct name_set {
-    theo_superpoint_kind kind;
-    double bn_eps;      /* what the published program of this layout uses */
-    const char *prefix; /* in front of every name */
-    layer_tensors layers[LAYERS];
-} name_set;
-
-#define HF_LAYERS                                                                            \
-    {                                                                                        \
-        {"encoder.conv_blocks.0.conv_a", NULL}, {"encoder.conv_blocks.0.conv_b", NULL},      \
-        {"encoder.conv_blocks.1.conv_a", NULL}, {"encoder.conv_blocks.1.conv_b", NULL},      \
-        {"encoder.conv_blocks.2.conv_a", NULL}, {"encoder.conv_blocks.2.conv_b", NULL},      \
-        {"encoder.conv_blocks.3.conv_a", NULL}, {"encoder.conv_blocks.3.conv_b", NULL},      \
-        {"keypoint_decoder.conv_score_a", NULL}, {"keypoint_decoder.conv_score_b", NULL},    \
-        {"descriptor_decoder.conv_descriptor_a", NULL}, {"descriptor_decoder.conv_descriptor_b", NULL} \
-    }
-
-static const name_set name_sets[] = {
-    {THEO_SUPERPOINT_PLAIN,
-     0,
-     "",
-     {{"conv1a", NULL}, {"conv1b", NULL}, {"conv2a", NULL}, {"conv2b", NULL}, {"conv3a", NULL}, {"conv3b", NULL},
-      {"conv4a", NULL}, {"conv4b", NULL}, {"convPa", NULL}, {"convPb", NULL}, {"convDa", NULL}, {"convDb", NULL}}},
-    {THEO_SUPERPOINT_PLAIN, 0, "", HF_LAYERS},
-    /* Hugging Face's SuperGlue and LightGlue checkpoints carry a whole SuperPoint. */
-    {THEO_SUPERPOINT_PLAIN, 0, "keypoint_detector.", HF_LAYERS},
-    {THEO_SUPERPOINT_BN,
-     1e-3,
-     "",
-     {{"backbone.0.0.conv", "backbone.0.0.bn"}, {"backbone.0.1.conv", "backbone.0.1.bn"},
-      {"backbone.1.0.conv", "backbone.1.0.bn"}, {"backbone.1.1.conv", "backbone.1.1.bn"},
-      {"backbone.2.0.conv", "backbone.2.0.bn"}, {"backbone.2.1.conv", "backbone.2.1.bn"},
-      {"backbone.3.0.conv", "backbone.3.0.bn"}, {"backbone.3.1.conv", "backbone.3.1.bn"},
-      {"detector.0.conv", "detector.0.bn"}, {"detector.1.conv", "detector.1.bn"},
-      {"descriptor.0.conv", "descriptor.0.bn"}, {"descriptor.1.conv", "descriptor.1.bn"}}},
-    {THEO_SUPERPOINT_MAGICPOINT,
-     1e-5,
-     "",
-     {{"backbone.block1_1.0", "backbone.block1_1.2"}, {"backbone.block1_2.0", "backbone.block1_2.2"},
-      {"backbone.block2_1.0", "backbone.block2_1.2"}, {"backbone.block2_2.0", "backbone.block2_2.2"},
-      {"backbone.block3_1.0", "backbone.block3_1.2"}, {"backbone.block3_2.0", "backbone.block3_2.2"},
-      {"backbone.block4_1.0", "backbone.block4_1.2"}, {"backbone.block4_2.0", "backbone.block4_2.2"},
-      {"detector_head.convPa", "detector_head.bnPa"}, {"detector_head.convPb", "detector_head.bnPb"},
-      {NULL, NULL}, {NULL, NULL}}},
-};
-enum { NAME_SETS = sizeof name_sets / sizeof *name_sets };
-
-static const char *const conv_parts[] = {"weight", "bias"};
-static const char *const norm_parts[] = {"weight", "bias", "running_mean", "running_var"};
-enum { CONV_PARTS = 2, NORM_PARTS = 4 };
-
-static const theo_weight *find(const theo_weights *weights, const name_set *set, const char *stem, const char *part, char name[160]) {
-    snprintf(name, 160, "%s%s.%s", set->prefix, stem, part);
-    return theo_weights_find(weights, name);
+static const theo_weight *find(const theo_weights *weights, const theo_superpoint_names *set, const char *stem, const char *part, char name[THEO_SP_NAME_BYTES]) {
+    return theo_weights_find(weights, theo_superpoint_tensor_name(name, set, stem, part));
 }
 
-static int layer_tensors_present(const theo_weights *weights, const name_set *set, layer l) {
-    const layer_tensors *t = &set->layers[l];
-    char name[160];
+static int layer_tensors_present(const theo_weights *weights, const theo_superpoint_names *set, theo_superpoint_layer l) {
+    const theo_superpoint_stems *t = &set->layers[l];
+    char name[THEO_SP_NAME_BYTES];
     int count = 0;
-    for (int i = 0; t->conv && i < CONV_PARTS; i++)
-        count += find(weights, set, t->conv, conv_parts[i], name) != NULL;
-    for (int i = 0; t->norm && i < NORM_PARTS; i++)
-        count += find(weights, set, t->norm, norm_parts[i], name) != NULL;
+    for (int i = 0; t->conv && i < THEO_SP_CONV_PARTS; i++)
+        count += find(weights, set, t->conv, theo_superpoint_conv_parts[i], name) != NULL;
+    for (int i = 0; t->norm && i < THEO_SP_NORM_PARTS; i++)
+        count += find(weights, set, t->norm, theo_superpoint_norm_parts[i], name) != NULL;
     return count;
 }
 
-static int set_tensors_present(const theo_weights *weights, const name_set *set) {
+static int set_tensors_present(const theo_weights *weights, const theo_superpoint_names *set) {
     int count = 0;
-    for (layer l = 0; l < LAYERS; l++)
+    for (theo_superpoint_layer l = 0; l < THEO_SP_LAYERS; l++)
         count += layer_tensors_present(weights, set, l);
     return count;
 }
 
 /* The layout with most of its tensors in the file. */
-static const name_set *best_set(const theo_weights *weights, int *present) {
-    const name_set *best = &name_sets[0];
+static const theo_superpoint_names *best_set(const theo_weights *weights, int *present) {
+    const theo_superpoint_names *best = &theo_superpoint_layouts[0];
     *present = 0;
-    for (int i = 0; i < NAME_SETS; i++) {
-        int count = set_tensors_present(weights, &name_sets[i]);
+    for (int i = 0; i < THEO_SP_LAYOUTS; i++) {
+        int count = set_tensors_present(weights, &theo_superpoint_layouts[i]);
         if (count > *present) {
             *present = count;
-            best = &name_sets[i];
+            best = &theo_superpoint_layouts[i];
         }
     }
     return best;
@@ -119,7 +61,7 @@ typedef struct problems {
     theo_status status; /* of the first one */
     int count, untold;
     size_t length;
-    char first[160]; /* tensor of the first one */
+    char first[THEO_SP_NAME_BYTES]; /* tensor of the first one */
     char text[840];  /* "; " between them */
 } problems;
 
@@ -142,7 +84,7 @@ static void __attribute__((format(printf, 4, 5))) note(problems *p, theo_status 
 }
 
 typedef struct layer_source {
-    const theo_weight *conv[CONV_PARTS], *norm[NORM_PARTS];
+    const theo_weight *conv[THEO_SP_CONV_PARTS], *norm[THEO_SP_NORM_PARTS];
     int out, in, kernel;
 } layer_source;
 
@@ -162,9 +104,9 @@ static bool is_float(theo_dtype type) {
 }
 
 /* The tensor if it is there with this type and shape, else NULL and a note. want: <= 0 = any size up to 4096. */
-static const theo_weight *expect(const theo_weights *weights, const name_set *set, const char *stem, const char *part, int rank,
+static const theo_weight *expect(const theo_weights *weights, const theo_superpoint_names *set, const char *stem, const char *part, int rank,
                                  const int64_t *want, problems *p) {
-    char name[160], got_text[96], want_text[96];
+    char name[THEO_SP_NAME_BYTES], got_text[96], want_text[96];
     const theo_weight *w = find(weights, set, stem, part, name);
     if (!w) {
         note(p, THEO_MISSING, name, "is missing");
@@ -186,8 +128,8 @@ static const theo_weight *expect(const theo_weights *weights, const name_set *se
 }
 
 /* in, out: channels, 0 = not known. */
-static void check_layer(layer_source *s, const theo_weights *weights, const name_set *set, layer l, int out, int in, int kernel, problems *p) {
-    const layer_tensors *names = &set->layers[l];
+static void check_layer(layer_source *s, const theo_weights *weights, const theo_superpoint_names *set, theo_superpoint_layer l, int out, int in, int kernel, problems *p) {
+    const theo_superpoint_stems *names = &set->layers[l];
     *s = (layer_source){.in = in, .out = out, .kernel = kernel};
     s->conv[0] = expect(weights, set, names->conv, "weight", 4, (int64_t[]){out, in, kernel, kernel}, p);
     if (s->conv[0]) {
@@ -195,23 +137,23 @@ static void check_layer(layer_source *s, const theo_weights *weights, const name
         s->in = (int)s->conv[0]->shape[1];
     }
     s->conv[1] = expect(weights, set, names->conv, "bias", 1, (int64_t[]){s->out}, p);
-    for (int i = 0; names->norm && i < NORM_PARTS; i++)
-        s->norm[i] = expect(weights, set, names->norm, norm_parts[i], 1, (int64_t[]){s->out}, p);
+    for (int i = 0; names->norm && i < THEO_SP_NORM_PARTS; i++)
+        s->norm[i] = expect(weights, set, names->norm, theo_superpoint_norm_parts[i], 1, (int64_t[]){s->out}, p);
 }
 
 /* All layers; returns whether there is a descriptor head. */
-static bool check_layers(layer_source source[LAYERS], const theo_weights *weights, const name_set *set, problems *p) {
+static bool check_layers(layer_source source[THEO_SP_LAYERS], const theo_weights *weights, const theo_superpoint_names *set, problems *p) {
     int channels = 1;
-    for (layer l = L_1A; l <= L_4B; l++) {
+    for (theo_superpoint_layer l = THEO_SP_1A; l <= THEO_SP_4B; l++) {
         check_layer(&source[l], weights, set, l, 0, channels, 3, p);
         channels = source[l].out;
     }
-    check_layer(&source[L_PA], weights, set, L_PA, 0, channels, 3, p);
-    check_layer(&source[L_PB], weights, set, L_PB, THEO_SUPERPOINT_LOGITS, source[L_PA].out, 1, p);
-    bool descriptors = layer_tensors_present(weights, set, L_DA) + layer_tensors_present(weights, set, L_DB) > 0;
+    check_layer(&source[THEO_SP_PA], weights, set, THEO_SP_PA, 0, channels, 3, p);
+    check_layer(&source[THEO_SP_PB], weights, set, THEO_SP_PB, THEO_SUPERPOINT_LOGITS, source[THEO_SP_PA].out, 1, p);
+    bool descriptors = layer_tensors_present(weights, set, THEO_SP_DA) + layer_tensors_present(weights, set, THEO_SP_DB) > 0;
     if (descriptors) {
-        check_layer(&source[L_DA], weights, set, L_DA, 0, channels, 3, p);
-        check_layer(&source[L_DB], weights, set, L_DB, 0, source[L_DA].out, 1, p);
+        check_layer(&source[THEO_SP_DA], weights, set, THEO_SP_DA, 0, channels, 3, p);
+        check_layer(&source[THEO_SP_DB], weights, set, THEO_SP_DB, 0, source[THEO_SP_DA].out, 1, p);
     }
     return descriptors;
 }
@@ -248,12 +190,12 @@ static theo_status out_of_memory(const theo_weights *weights, theo_error *err) {
 /* The batch norm as y * scale + shift, computed in double: scale = gamma / sqrt(var + eps), shift = beta - mean * scale. */
 static theo_status read_norm(layer_values *v, const theo_weights *weights, const layer_source *s, double eps, theo_error *err) {
     size_t n = (size_t)s->out;
-    float *part[NORM_PARTS];
-    float *block = theo_alloc(NORM_PARTS * n, sizeof(float));
+    float *part[THEO_SP_NORM_PARTS];
+    float *block = theo_alloc(THEO_SP_NORM_PARTS * n, sizeof(float));
     v->scale = theo_alloc(n, sizeof(float));
     v->shift = theo_alloc(n, sizeof(float));
     theo_status status = block && v->scale && v->shift ? THEO_OK : out_of_memory(weights, err);
-    for (int i = 0; i < NORM_PARTS && !status; i++) {
+    for (int i = 0; i < THEO_SP_NORM_PARTS && !status; i++) {
         part[i] = block + (size_t)i * n;
         status = read_tensor(part[i], weights, s->norm[i], err);
     }
@@ -358,11 +300,11 @@ static theo_status load_heads(theo_superpoint *n, const theo_weights *weights, c
     return status;
 }
 
-static void describe(theo_superpoint *n, const layer_source source[LAYERS], bool descriptors) {
-    for (layer l = 0; l < LAYERS; l++) {
-        for (int i = 0; i < CONV_PARTS; i++)
+static void describe(theo_superpoint *n, const layer_source source[THEO_SP_LAYERS], bool descriptors) {
+    for (theo_superpoint_layer l = 0; l < THEO_SP_LAYERS; l++) {
+        for (int i = 0; i < THEO_SP_CONV_PARTS; i++)
             n->parameters += source[l].conv[i] ? source[l].conv[i]->elements : 0;
-        for (int i = 0; i < NORM_PARTS; i++)
+        for (int i = 0; i < THEO_SP_NORM_PARTS; i++)
             n->parameters += source[l].norm[i] ? source[l].norm[i]->elements : 0;
     }
     theo_superpoint_conv *convs[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b, &n->conv3a, &n->conv3b, &n->conv4a,
@@ -370,11 +312,11 @@ static void describe(theo_superpoint *n, const layer_source source[LAYERS], bool
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
         n->weight_bytes += convs[i]->packed ? theo_packed_bytes(convs[i]->packed) : 0;
     size_t at = (size_t)snprintf(n->config_json, sizeof n->config_json, "{\"kind\": \"%s\", \"encoder\": [", theo_superpoint_kind_name(n->kind));
-    for (layer l = L_1A; l <= L_4B; l++)
+    for (theo_superpoint_layer l = THEO_SP_1A; l <= THEO_SP_4B; l++)
         at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "%s%d", l ? ", " : "", source[l].out);
-    at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "], \"detector\": [%d, %d], \"descriptor\": ", source[L_PA].out,
-                           source[L_PB].out);
-    at += descriptors ? (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "[%d, %d]", source[L_DA].out, source[L_DB].out)
+    at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "], \"detector\": [%d, %d], \"descriptor\": ", source[THEO_SP_PA].out,
+                           source[THEO_SP_PB].out);
+    at += descriptors ? (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "[%d, %d]", source[THEO_SP_DA].out, source[THEO_SP_DB].out)
                       : (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "null");
     if (n->bn_eps > 0)
         at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, ", \"bn_eps\": %g", n->bn_eps);
@@ -392,25 +334,25 @@ static theo_status take_fingerprint(theo_superpoint *n, const theo_weights *weig
     return status;
 }
 
-static theo_status load_all(theo_superpoint *n, const theo_weights *weights, const layer_source source[LAYERS], bool descriptors, theo_cpu level,
+static theo_status load_all(theo_superpoint *n, const theo_weights *weights, const layer_source source[THEO_SP_LAYERS], bool descriptors, theo_cpu level,
                             theo_error *err) {
-    THEO_TRY(take_fingerprint(n, weights, source[L_4A].conv[1], err));
+    THEO_TRY(take_fingerprint(n, weights, source[THEO_SP_4A].conv[1], err));
     theo_superpoint_conv *const encoder[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b, &n->conv3a, &n->conv3b, &n->conv4a, &n->conv4b};
-    for (layer l = L_1A; l <= L_4B; l++)
+    for (theo_superpoint_layer l = THEO_SP_1A; l <= THEO_SP_4B; l++)
         THEO_TRY(load_layer(encoder[l], weights, &source[l], level, n->bn_eps, err));
-    THEO_TRY(load_layer(&n->convPb, weights, &source[L_PB], level, n->bn_eps, err));
+    THEO_TRY(load_layer(&n->convPb, weights, &source[THEO_SP_PB], level, n->bn_eps, err));
     if (!descriptors)
-        return load_layer(&n->convPa, weights, &source[L_PA], level, n->bn_eps, err);
-    THEO_TRY(load_heads(n, weights, &source[L_PA], &source[L_DA], level, err));
-    n->descriptor_dim = source[L_DB].out;
-    return load_layer(&n->convDb, weights, &source[L_DB], level, n->bn_eps, err);
+        return load_layer(&n->convPa, weights, &source[THEO_SP_PA], level, n->bn_eps, err);
+    THEO_TRY(load_heads(n, weights, &source[THEO_SP_PA], &source[THEO_SP_DA], level, err));
+    n->descriptor_dim = source[THEO_SP_DB].out;
+    return load_layer(&n->convDb, weights, &source[THEO_SP_DB], level, n->bn_eps, err);
 }
 
 theo_status theo_superpoint_load(theo_superpoint **network, const theo_weights *weights, theo_cpu level, double bn_eps, theo_error *err) {
     *network = NULL;
     const char *path = theo_weights_path(weights);
     int present;
-    const name_set *set = best_set(weights, &present);
+    const theo_superpoint_names *set = best_set(weights, &present);
     if (!present)
         return theo_fail(err, THEO_STRUCTURE, path, NULL, "no tensor carries a name of SuperPoint (such as conv1a.weight or encoder.conv_blocks.0.conv_a.weight)");
     if (!(bn_eps >= 0 && bn_eps < 1))
@@ -418,7 +360,7 @@ theo_status theo_superpoint_load(theo_superpoint **network, const theo_weights *
     if (bn_eps > 0 && set->bn_eps <= 0)
         return theo_fail(err, THEO_ARGUMENT, path, "bn_eps", "has no effect: this network has no batch norm");
 
-    layer_source source[LAYERS] = {{.out = 0}};
+    layer_source source[THEO_SP_LAYERS] = {{.out = 0}};
     problems p = {.status = THEO_OK};
     bool descriptors = check_layers(source, weights, set, &p);
     if (p.count && p.untold)
