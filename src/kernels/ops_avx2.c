@@ -9,6 +9,8 @@
 #include "kernels/transpose_impl.h"
 
 void theo_kernels_add_avx2(theo_kernels *table) {
+    table->gemm = &theo_gemm_avx2;
+    table->winograd = &theo_winograd_avx2;
     table->conv3x3 = conv3x3;
     table->max_pool2_row = max_pool2_row;
     table->softmax_rows = softmax_rows;

@@ -8,6 +8,8 @@
 #include "kernels/top2_impl.h"
 
 void theo_kernels_add_avx512(theo_kernels *table) {
+    table->gemm = &theo_gemm_avx512;
+    table->winograd = &theo_winograd_avx512;
     table->conv3x3 = conv3x3;
     table->max_pool2_row = max_pool2_row;
     table->softmax_rows = softmax_rows;

@@ -101,6 +101,8 @@ float theo_fma_rounds_c(int64_t rounds) {
 }
 
 void theo_kernels_add_c(theo_kernels *table) {
+    table->gemm = &theo_gemm_c;
+    table->winograd = &theo_winograd_c;
     table->conv3x3 = theo_conv3x3_c;
     table->max_pool2_row = theo_max_pool2_row_c;
     table->softmax_rows = theo_softmax_rows_c;
