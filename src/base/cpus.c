@@ -33,8 +33,9 @@ static int quota_of_group(const char *directory, bool version2) {
     char line[128];
     long long quota, period;
     if (version2) /* "50000 100000" or "max 100000" */
-        return read_line(directory, "cpu.max", line, sizeof line) && sscanf(line, "%lld %lld", &quota, &period) == 2 ? cpus_of(quota, period)
-                                                                                                                   : 0;
+        return read_line(directory, "cpu.max", line, sizeof line) && sscanf(line, "%lld %lld", &quota, &period) == 2
+                   ? cpus_of(quota, period)
+                   : 0;
     if (!read_line(directory, "cpu.cfs_quota_us", line, sizeof line) || sscanf(line, "%lld", &quota) != 1) /* -1: none */
         return 0;
     if (!read_line(directory, "cpu.cfs_period_us", line, sizeof line) || sscanf(line, "%lld", &period) != 1)
@@ -46,8 +47,8 @@ static int smaller_quota(int a, int b) {
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* The group `path` below `mount` and every group above it. Inside of a container the path may be the host's: groups that do not exist here
- * are passed over, and the mount itself, which then is the container's group, comes last. */
+/* The group `path` below `mount` and every group above it. Inside of a container the path may be the host's: groups that do not
+ * exist here are passed over, and the mount itself, which then is the container's group, comes last. */
 static int quota_of_path(const char *mount, const char *path, bool version2) {
     char directory[PATH_CAPACITY];
     int length = snprintf(directory, sizeof directory, "%s%s", mount, path);

@@ -31,7 +31,8 @@ static void copy_text(char *out, size_t capacity, const char *text) {
 }
 
 /* The sentence is built beside *err, because its arguments may point into *err. */
-static theo_status fill(theo_error *err, theo_status status, const char *file, const char *place, const char *format, va_list arguments) {
+static theo_status fill(theo_error *err, theo_status status, const char *file, const char *place, const char *format,
+                        va_list arguments) {
     theo_error e = {.status = status};
     copy_text(e.file, sizeof e.file, file);
     copy_text(e.place, sizeof e.place, place);

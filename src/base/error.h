@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <theo/theo.h>
 
-/* Fills *err (may be NULL) and returns `status`, so that a check reads: return theo_fail(err, THEO_BOUNDS, file, place, "...", ...).
- * file and place may be NULL. The message gets "FILE: PLACE: " in front of the sentence. Never allocates. */
+/* Fills *err (may be NULL) and returns `status`, so that a check reads: return theo_fail(err, THEO_BOUNDS, file, place, "...",
+ * ...). file and place may be NULL. The message gets "FILE: PLACE: " in front of the sentence. Never allocates. */
 theo_status theo_fail(theo_error *err, theo_status status, const char *file, const char *place, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
@@ -17,11 +17,11 @@ theo_status theo_fail_errno(theo_error *err, const char *file, const char *what)
 void theo_error_clear(theo_error *err);
 
 /* Passes on a failure: if (expression) return its status. */
-#define THEO_TRY(expression)                  \
-    do {                                      \
-        theo_status theo_try_ = (expression); \
-        if (theo_try_ != THEO_OK)             \
-            return theo_try_;                 \
+#define THEO_TRY(expression)                                                                                                     \
+    do {                                                                                                                         \
+        theo_status theo_try_ = (expression);                                                                                    \
+        if (theo_try_ != THEO_OK)                                                                                                \
+            return theo_try_;                                                                                                    \
     } while (0)
 
 /* ---- memory. All allocation of the library goes through these: they count (theo_allocation_count) and check products. */

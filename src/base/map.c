@@ -53,7 +53,8 @@ void theo_map_release(const theo_map *map, size_t offset, size_t bytes) {
         bytes = map->bytes - offset;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t first = (offset + page - 1) / page * page;
-    size_t last = offset + bytes == map->bytes ? map->bytes : (offset + bytes) / page * page; /* the last page ends with the file */
-    if (first < last)
-        (void)madvise((void *)(uintptr_t)(map->data + first), last - first, MADV_DONTNEED); /* clean pages: they come back from the file */
+    size_t end = offset + bytes;
+    size_t last = end == map->bytes ? end : end / page * page; /* the last page ends with the file */
+    if (first < last) /* clean pages: should they be read once more, they come back from the file */
+        (void)madvise((void *)(uintptr_t)(map->data + first), last - first, MADV_DONTNEED);
 }

@@ -1,9 +1,7 @@
-/* How a region runs
- *
- *   The caller takes its turn, writes the region (fn, context, tasks), opens the gate and raises the epoch. Workers wait for a new epoch;
- *   then each tries to enter: the gate counts who is inside. Caller and workers draw task numbers until none are left. The caller
- *   closes the gate, so that nobody enters any more, and waits until it is empty: only workers that did enter are waited for, not those
- *   that the system has yet to schedule.
+/* How a region runs: the caller takes its turn, writes the region (fn, context, tasks), opens the gate and raises the epoch. Workers
+ * wait for a new epoch; then each tries to enter: the gate counts who is inside. Caller and workers draw task numbers until none
+ * are left. The caller closes the gate, so that nobody enters any more, and waits until it is empty: only workers that did enter
+ * are waited for, not those that the system has yet to schedule.
  *
  * All waiting is "spin, then sleep in the kernel on the word that will change" (futex). */
 #include "base/pool.h"
@@ -222,7 +220,8 @@ static void end_threads(theo_pool *pool, int started) {
 theo_status theo_pool_open(theo_pool **out, int threads, theo_error *err) {
     *out = NULL;
     if (threads < 0 || threads > THEO_POOL_MAX_THREADS)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "threads", "%d is out of range: 1 to %d, or 0 for one per CPU", threads, THEO_POOL_MAX_THREADS);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "threads", "%d is out of range: 1 to %d, or 0 for one per CPU", threads,
+                         THEO_POOL_MAX_THREADS);
     int cpus = theo_default_threads();
     if (threads == 0)
         threads = cpus;

@@ -1,7 +1,8 @@
-/* op.h - one operation of a plan: what is computed (recorded by the model, the same for every backend), and how (chosen by the backend).
+/* op.h - one operation of a plan: what is computed (recorded by the model, the same for every backend), and how (chosen by the
+ * backend).
  *
- * The seam for other backends is theo_backend: `prepare` looks at each recorded op once and chooses how to compute it; what it left in
- * `run` is called with the addresses of the maps, once a run. */
+ * The seam for other backends is theo_backend: `prepare` looks at each recorded op once and chooses how to compute it; what it
+ * left in `run` is called with the addresses of the maps, once a run. */
 #ifndef THEO_ENGINE_OP_H
 #define THEO_ENGINE_OP_H
 

@@ -1,5 +1,5 @@
-/* Greedy by size: the largest block first, each into the smallest gap between those already placed that are alive at the same time
- * (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", arXiv:2001.03288, section 5.2). */
+/* Greedy by size: the largest block first, each into the smallest gap between those already placed that are alive at the same
+ * time (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", arXiv:2001.03288, section 5.2). */
 #include "engine/place.h"
 
 #include <stdbool.h>

@@ -14,7 +14,8 @@ theo_epilogue theo_epilogue_none(void) {
 }
 
 /* Keeps the first error: what follows it is mostly its consequence. */
-__attribute__((format(printf, 4, 5))) static theo_tensor refuse(theo_plan *plan, theo_status status, const char *name, const char *format, ...) {
+__attribute__((format(printf, 4, 5))) static theo_tensor refuse(theo_plan *plan, theo_status status, const char *name,
+                                                                const char *format, ...) {
     if (plan->error.status == THEO_OK) {
         char sentence[512];
         va_list arguments;
@@ -59,8 +60,10 @@ static theo_tensor new_tensor(theo_plan *plan, const char *name, int h, int w, i
         return refuse(plan, THEO_SHAPE, name, "a map of %d x %d x %d (height, width, channels) is empty", h, w, c);
     size_t pitch = pitch_for(c), bytes;
     int pixels; /* rows of a linear layer: an int */
-    if (__builtin_mul_overflow(h, w, &pixels) || __builtin_mul_overflow((size_t)pixels, pitch * sizeof(float), &bytes) || bytes > SIZE_MAX / 4)
-        return refuse(plan, THEO_MEMORY, name, "a map of %d x %d x %d (height, width, channels) is too large for this machine", h, w, c);
+    if (__builtin_mul_overflow(h, w, &pixels) || __builtin_mul_overflow((size_t)pixels, pitch * sizeof(float), &bytes) ||
+        bytes > SIZE_MAX / 4)
+        return refuse(plan, THEO_MEMORY, name, "a map of %d x %d x %d (height, width, channels) is too large for this machine", h,
+                      w, c);
     return append_tensor(plan, name, (theo_tensor_state){.h = h, .w = w, .c = c, .pitch = pitch, .root = -1, .bytes = bytes});
 }
 
@@ -135,8 +138,9 @@ static theo_tensor append_layer_op(theo_plan *plan, const char *name, theo_op op
         if (!known(plan, name, "residual", e.residual))
             return none;
         if (e.residual.h != h || e.residual.w != w || e.residual.c != c)
-            return refuse(plan, THEO_SHAPE, name, "its residual is %d x %d x %d, its output %d x %d x %d (height, width, channels)",
-                          e.residual.h, e.residual.w, e.residual.c, h, w, c);
+            return refuse(plan, THEO_SHAPE, name,
+                          "its residual is %d x %d x %d, its output %d x %d x %d (height, width, channels)", e.residual.h,
+                          e.residual.w, e.residual.c, h, w, c);
         op.residual = e.residual.id;
     }
     if (e.pool2 && (h < 2 || w < 2))
@@ -156,16 +160,17 @@ theo_tensor theo_plan_linear(theo_plan *plan, const char *name, theo_tensor x, c
     return append_layer_op(plan, name, op, e, x.h, x.w);
 }
 
-theo_tensor theo_plan_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, int stride, theo_padding padding,
-                           theo_epilogue e) {
+theo_tensor theo_plan_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, int stride,
+                           theo_padding padding, theo_epilogue e) {
     if (!known(plan, name, "input", x) || !fits(plan, name, weight, x.c, e))
         return none;
     int kernel = weight->kernel;
     if (kernel == 1 && stride == 1)
         return theo_plan_linear(plan, name, x, weight, e);
     if (kernel != 3 || stride < 1 || stride > 2)
-        return refuse(plan, THEO_UNSUPPORTED, name, "a %dx%d convolution with stride %d; 3x3 with stride 1 or 2 and 1x1 with stride 1 can be done",
-                      kernel, kernel, stride);
+        return refuse(plan, THEO_UNSUPPORTED, name,
+                      "a %dx%d convolution with stride %d; 3x3 with stride 1 or 2 and 1x1 with stride 1 can be done", kernel,
+                      kernel, stride);
     theo_op op = {.kind = THEO_OP_CONV, .in = x.id, .layer = layer_of(weight, e), .stride = stride, .padding = padding};
     if (stride != 1 && weight->form != THEO_PACKED_DIRECT)
         return refuse(plan, THEO_UNSUPPORTED, name, "its weights are packed for stride 1, not for stride %d", stride);
@@ -176,7 +181,8 @@ theo_tensor theo_plan_conv(theo_plan *plan, const char *name, theo_tensor x, con
 
 theo_tensor theo_plan_conv_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *first, theo_epilogue first_e,
                                 const theo_packed *second, theo_epilogue second_e) {
-    if (!known(plan, name, "input", x) || !fits(plan, name, first, x.c, first_e) || !fits(plan, name, second, first->out_c, second_e))
+    if (!known(plan, name, "input", x) || !fits(plan, name, first, x.c, first_e) ||
+        !fits(plan, name, second, first->out_c, second_e))
         return none;
     if (first->kernel != 3 || second->kernel != 3)
         return refuse(plan, THEO_SHAPE, name, "both convolutions must be 3x3");
@@ -188,7 +194,11 @@ theo_tensor theo_plan_conv_conv(theo_plan *plan, const char *name, theo_tensor x
         theo_tensor between = theo_plan_conv(plan, first_name, x, first, 1, THEO_PAD_ZERO, first_e);
         return theo_plan_conv(plan, name, between, second, 1, THEO_PAD_ZERO, second_e);
     }
-    theo_op op = {.kind = THEO_OP_CONV_CONV, .in = x.id, .first = layer_of(first, first_e), .layer = layer_of(second, second_e), .stride = 1};
+    theo_op op = {.kind = THEO_OP_CONV_CONV,
+                  .in = x.id,
+                  .first = layer_of(first, first_e),
+                  .layer = layer_of(second, second_e),
+                  .stride = 1};
     op.flops = 2 * 9.0 * first->out_c * (map_elements(x.h, x.w, x.c) + map_elements(x.h, x.w, second->out_c));
     return append_layer_op(plan, name, op, second_e, x.h, x.w);
 }
@@ -230,8 +240,9 @@ theo_tensor theo_plan_cell_softmax(theo_plan *plan, const char *name, theo_tenso
     if (!known(plan, name, "input", logits))
         return none;
     if (logits.c != CELL_LOGITS)
-        return refuse(plan, THEO_SHAPE, name, "its input has %d channels; cells of %d x %d pixels and one for \"no point\" need %d", logits.c, CELL,
-                      CELL, CELL_LOGITS);
+        return refuse(plan, THEO_SHAPE, name,
+                      "its input has %d channels; cells of %d x %d pixels and one for \"no point\" need %d", logits.c, CELL, CELL,
+                      CELL_LOGITS);
     if (logits.h > INT_MAX / CELL || logits.w > INT_MAX / CELL)
         return refuse(plan, THEO_MEMORY, name, "a map of %d x %d cells is too large", logits.h, logits.w);
     theo_op op = {.kind = THEO_OP_CELL_SOFTMAX, .in = logits.id, .residual = -1};

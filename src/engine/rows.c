@@ -50,8 +50,8 @@ void theo_run_cell_softmax(const theo_op *op, const theo_call *call) {
 }
 
 static void l2_norm_pixels(const theo_op *op, const theo_call *call, int from, int to) {
-    op->kernels->l2_norm_rows(call->in.data + (size_t)from * call->in.pitch, call->in.pitch, call->out.data + (size_t)from * call->out.pitch,
-                              call->out.pitch, to - from, call->in.c);
+    op->kernels->l2_norm_rows(call->in.data + (size_t)from * call->in.pitch, call->in.pitch,
+                              call->out.data + (size_t)from * call->out.pitch, call->out.pitch, to - from, call->in.c);
 }
 
 void theo_run_l2_norm(const theo_op *op, const theo_call *call) {

@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "engine/plan_state.h"
 
-/* Under AddressSanitizer the parts of the arena that hold no living tensor are poisoned, so that an op that reads what nobody wrote, or
- * writes beside its output, is caught. */
+/* Under AddressSanitizer the parts of the arena that hold no living tensor are poisoned, so that an op that reads what nobody
+ * wrote, or writes beside its output, is caught. */
 #if defined(__SANITIZE_ADDRESS__)
 #define POISONING 1
 #elif defined(__has_feature)
@@ -75,7 +75,8 @@ static double share_of(const theo_plan *plan, const theo_op *op) {
 
 theo_status theo_plan_run(theo_plan *plan, theo_progress_fn progress, void *user, theo_error *err) {
     if (!plan->is_finished || !plan->memory)
-        return theo_fail(err, THEO_INTERNAL, NULL, NULL, "the plan is not %s", plan->is_finished ? "bound to memory" : "finished");
+        return theo_fail(err, THEO_INTERNAL, NULL, NULL, "the plan is not %s",
+                         plan->is_finished ? "bound to memory" : "finished");
     double all = 0, done = 0;
     for (int i = 0; i < plan->op_count; i++)
         all += share_of(plan, &plan->ops[i]);
@@ -89,7 +90,8 @@ theo_status theo_plan_run(theo_plan *plan, theo_progress_fn progress, void *user
         poison_dead(plan, i);
         done += share_of(plan, op);
         if (progress && progress(user, done / all))
-            status = theo_fail(err, THEO_CANCELLED, NULL, NULL, "cancelled after %s, step %d of %d", op->name, i + 1, plan->op_count);
+            status =
+                theo_fail(err, THEO_CANCELLED, NULL, NULL, "cancelled after %s, step %d of %d", op->name, i + 1, plan->op_count);
     }
     poison_end(plan);
     return status;

@@ -12,17 +12,27 @@ static void caps(void) {
         const char *word;
         theo_cpu want;
     } cases[] = {
-        {THEO_CPU_VNNI, NULL, THEO_CPU_VNNI},       {THEO_CPU_VNNI, "", THEO_CPU_VNNI},        {THEO_CPU_VNNI, "c", THEO_CPU_C},
-        {THEO_CPU_VNNI, "avx2", THEO_CPU_AVX2},     {THEO_CPU_VNNI, "avx512", THEO_CPU_AVX512}, {THEO_CPU_AVX2, "avx512", THEO_CPU_AVX2},
-        {THEO_CPU_AVX2, "avx2", THEO_CPU_AVX2},     {THEO_CPU_C, "avx2", THEO_CPU_C},          {THEO_CPU_BF16, "bf16", THEO_CPU_BF16},
-        {THEO_CPU_BF16, "neon", THEO_CPU_BF16},     {THEO_CPU_DOTPROD, "neon", THEO_CPU_NEON}, {THEO_CPU_NEON, "dotprod", THEO_CPU_NEON},
-        {THEO_CPU_DOTPROD, "avx2", THEO_CPU_DOTPROD}, {THEO_CPU_DOTPROD, "c", THEO_CPU_C},     {THEO_CPU_AVX512, "AVX2", THEO_CPU_AVX512},
+        {THEO_CPU_VNNI, NULL, THEO_CPU_VNNI},
+        {THEO_CPU_VNNI, "", THEO_CPU_VNNI},
+        {THEO_CPU_VNNI, "c", THEO_CPU_C},
+        {THEO_CPU_VNNI, "avx2", THEO_CPU_AVX2},
+        {THEO_CPU_VNNI, "avx512", THEO_CPU_AVX512},
+        {THEO_CPU_AVX2, "avx512", THEO_CPU_AVX2},
+        {THEO_CPU_AVX2, "avx2", THEO_CPU_AVX2},
+        {THEO_CPU_C, "avx2", THEO_CPU_C},
+        {THEO_CPU_BF16, "bf16", THEO_CPU_BF16},
+        {THEO_CPU_BF16, "neon", THEO_CPU_BF16},
+        {THEO_CPU_DOTPROD, "neon", THEO_CPU_NEON},
+        {THEO_CPU_NEON, "dotprod", THEO_CPU_NEON},
+        {THEO_CPU_DOTPROD, "avx2", THEO_CPU_DOTPROD},
+        {THEO_CPU_DOTPROD, "c", THEO_CPU_C},
+        {THEO_CPU_AVX512, "AVX2", THEO_CPU_AVX512},
         {THEO_CPU_AVX512, "avx5", THEO_CPU_AVX512},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         theo_cpu got = theo_cpu_cap(cases[i].best, cases[i].word);
-        CHECK_MSG(got == cases[i].want, "%s capped by \"%s\" is %s", theo_cpu_name(cases[i].best), cases[i].word ? cases[i].word : "(none)",
-                  theo_cpu_name(got));
+        CHECK_MSG(got == cases[i].want, "%s capped by \"%s\" is %s", theo_cpu_name(cases[i].best),
+                  cases[i].word ? cases[i].word : "(none)", theo_cpu_name(got));
     }
     CHECK(theo_cpu_supported(THEO_CPU_C) && theo_cpu_supported(theo_cpu_detect()));
     CHECK(!(theo_cpu_supported(THEO_CPU_AVX2) && theo_cpu_supported(THEO_CPU_NEON)));

@@ -20,7 +20,8 @@ static int clashes(const theo_block *blocks, int count, size_t arena) {
             int together = 0;
             for (int step = blocks[i].first; step <= blocks[i].last; step++)
                 together |= step >= blocks[j].first && step <= blocks[j].last;
-            bad += together && blocks[i].offset < blocks[j].offset + blocks[j].bytes && blocks[j].offset < blocks[i].offset + blocks[i].bytes;
+            bad += together && blocks[i].offset < blocks[j].offset + blocks[j].bytes &&
+                   blocks[j].offset < blocks[i].offset + blocks[i].bytes;
         }
     }
     return bad;
@@ -72,11 +73,9 @@ static void chain(void) {
 static void gaps(void) {
     /* Two gaps below blocks that live throughout: the last block goes into the one that it fills. */
     theo_block blocks[] = {
-        {.bytes = 1024, .first = 0, .last = 1}, /* leaves a large gap at 0 */
-        {.bytes = 512, .first = 0, .last = 3},
-        {.bytes = 400, .first = 0, .last = 1}, /* leaves a small gap */
-        {.bytes = 390, .first = 0, .last = 3},
-        {.bytes = 380, .first = 2, .last = 3},
+        {.bytes = 1024, .first = 0, .last = 1},                                        /* leaves a large gap at 0 */
+        {.bytes = 512, .first = 0, .last = 3},  {.bytes = 400, .first = 0, .last = 1}, /* leaves a small gap */
+        {.bytes = 390, .first = 0, .last = 3},  {.bytes = 380, .first = 2, .last = 3},
     };
     int order[5];
     size_t arena = theo_place(blocks, 5, order);

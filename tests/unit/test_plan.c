@@ -215,7 +215,8 @@ static void errors(void) {
 
     plan = with_input(&x, 8, 8, 1);
     theo_plan_conv(plan, "down", x, &w64_1, 3, THEO_PAD_ZERO, e);
-    refused(plan, THEO_UNSUPPORTED, "down: a 3x3 convolution with stride 3; 3x3 with stride 1 or 2 and 1x1 with stride 1 can be done");
+    refused(plan, THEO_UNSUPPORTED,
+            "down: a 3x3 convolution with stride 3; 3x3 with stride 1 or 2 and 1x1 with stride 1 can be done");
 
     plan = with_input(&x, 1, 5, 1);
     theo_plan_max_pool2(plan, "pool", x);

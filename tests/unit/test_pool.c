@@ -36,8 +36,8 @@ static void check_region(theo_pool *pool, int tasks) {
         good += i < tasks && c.done[i] == 1 && c.plain[i] == 1;
         beyond += i >= tasks && c.done[i] != 0;
     }
-    CHECK_MSG(good == tasks && beyond == 0 && c.wrong == 0, "%d threads, %d tasks: %d done once, %d strangers, %d wrong workers", c.threads, tasks,
-              good, beyond, c.wrong);
+    CHECK_MSG(good == tasks && beyond == 0 && c.wrong == 0, "%d threads, %d tasks: %d done once, %d strangers, %d wrong workers",
+              c.threads, tasks, good, beyond, c.wrong);
 }
 
 static void sizes(void) {
