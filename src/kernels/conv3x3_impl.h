@@ -16,7 +16,7 @@ typedef struct conv_rows {
     const float *residual; /* the same, or NULL */
 } conv_rows;
 
-/* What the compiler shall know: all are constants where conv_rows_all() says so. */
+/* What the compiler may know beforehand. */
 typedef struct conv_shape {
     int in_c;
     size_t in_pixel;
@@ -33,13 +33,17 @@ VEC void conv_tile(const theo_conv3x3 *conv, const conv_rows *rows, conv_shape s
     vf sum[CONV_PIXELS][CONV_VECTORS];
 
 #define LOAD_CHANNELS(p, v) ((whole || (v) < vectors - 1) ? v_load((p) + (v) * VW) : v_load_n((p) + (v) * VW, last))
-    for (int v = 0; v < vectors; v++) {
-        vf bias = e->bias ? LOAD_CHANNELS(e->bias + o, v) : v_zero();
-        for (int p = 0; p < pixels; p++)
-            sum[p][v] = bias;
-    }
+#define FOR_TILE(p, v)                 \
+    UNROLL                             \
+    for (int p = 0; p < pixels; p++)   \
+        UNROLL                         \
+        for (int v = 0; v < vectors; v++)
+
+    FOR_TILE(p, v)
+        sum[p][v] = e->bias ? LOAD_CHANNELS(e->bias + o, v) : v_zero();
     for (int ky = rows->ky0; ky < rows->ky1; ky++) {
         const float *weight = conv->weight + (size_t)(3 * ky * shape.in_c) * rows->weight_pitch + o;
+        UNROLL
         for (int kx = 0; kx < 3; kx++) {
             int column = x * shape.stride - 1 + kx;
             if (edge && (column < 0 || column >= conv->in_w)) {
@@ -52,37 +56,46 @@ VEC void conv_tile(const theo_conv3x3 *conv, const conv_rows *rows, conv_shape s
             const float *in = rows->row[ky] + (size_t)column * shape.in_pixel;
             for (int i = 0; i < shape.in_c; i++, weight += rows->weight_pitch) {
                 vf w[CONV_VECTORS];
+                UNROLL
                 for (int v = 0; v < vectors; v++)
                     w[v] = v_load(weight + v * VW);
+                UNROLL
                 for (int p = 0; p < pixels; p++) {
                     vf a = v_set1(in[(size_t)p * step + (size_t)i]);
+                    UNROLL
                     for (int v = 0; v < vectors; v++)
                         sum[p][v] = v_fma(a, w[v], sum[p][v]);
                 }
             }
         }
     }
-    for (int v = 0; v < vectors; v++) {
-        vf scale = e->scale ? LOAD_CHANNELS(e->scale + o, v) : v_zero();
-        vf shift = e->scale ? LOAD_CHANNELS(e->shift + o, v) : v_zero();
-        for (int p = 0; p < pixels; p++) {
-            size_t column = (size_t)(x + p - conv->x0);
-            vf y = sum[p][v];
-            if (e->act == THEO_ACT_RELU)
-                y = v_max(v_zero(), y);
-            if (e->scale)
-                y = v_fma(y, scale, shift);
-            if (rows->residual)
-                y = v_add(y, LOAD_CHANNELS(rows->residual + column * conv->residual_pixel + o, v));
-            float *out = rows->out + column * conv->out_pixel + o + v * VW;
-            if (whole || v < vectors - 1)
-                v_store(out, y);
-            else
-                v_store_n(out, last, y);
-        }
+    /* A step at a time over the whole tile, so that each question is asked once. */
+    if (e->act == THEO_ACT_RELU) {
+        FOR_TILE(p, v)
+            sum[p][v] = v_max(v_zero(), sum[p][v]);
+    }
+    if (e->scale) {
+        FOR_TILE(p, v)
+            sum[p][v] = v_fma(sum[p][v], LOAD_CHANNELS(e->scale + o, v), LOAD_CHANNELS(e->shift + o, v));
+    }
+    if (rows->residual) {
+        const float *residual = rows->residual + (size_t)(x - conv->x0) * conv->residual_pixel + o;
+        FOR_TILE(p, v)
+            sum[p][v] = v_add(sum[p][v], LOAD_CHANNELS(residual + (size_t)p * conv->residual_pixel, v));
+    }
+    float *out = rows->out + (size_t)(x - conv->x0) * conv->out_pixel + o;
+    FOR_TILE(p, v) {
+        float *to = out + (size_t)p * conv->out_pixel + v * VW;
+        if (whole || v < vectors - 1)
+            v_store(to, sum[p][v]);
+        else
+            v_store_n(to, last, sum[p][v]);
     }
 #undef LOAD_CHANNELS
+#undef FOR_TILE
 }
+
+enum { HALF_TILE = CONV_PIXELS / 2 };
 
 /* Columns begin .. end-1, all inside the output, of one block of channels. */
 VEC void conv_block(const theo_conv3x3 *conv, const conv_rows *rows, conv_shape shape, int begin, int end, int o,
@@ -90,17 +103,22 @@ VEC void conv_block(const theo_conv3x3 *conv, const conv_rows *rows, conv_shape 
     /* Columns inner .. inner_end-1 have all three taps inside the input. */
     int inner = begin > 1 ? begin : 1, inner_end = conv->in_w < 2 ? 0 : (conv->in_w - 2) / shape.stride + 1;
     inner_end = inner_end < end ? inner_end : end;
-    if (inner_end - inner < CONV_PIXELS)
+    if (inner_end - inner < HALF_TILE)
         inner = inner_end = end;
     int x = begin;
     for (; x < inner; x++)
         conv_tile(conv, rows, shape, x, o, 1, vectors, whole, true);
     while (x < inner_end) {
         /* The last tile steps back over pixels already done rather than leave single ones. */
-        if (x > inner_end - CONV_PIXELS)
-            x = inner_end - CONV_PIXELS;
-        conv_tile(conv, rows, shape, x, o, CONV_PIXELS, vectors, whole, false);
-        x += CONV_PIXELS;
+        if (x + HALF_TILE >= inner_end || inner + CONV_PIXELS > inner_end) {
+            x = x + HALF_TILE < inner_end ? x : inner_end - HALF_TILE;
+            conv_tile(conv, rows, shape, x, o, HALF_TILE, vectors, whole, false);
+            x += HALF_TILE;
+        } else {
+            x = x + CONV_PIXELS < inner_end ? x : inner_end - CONV_PIXELS;
+            conv_tile(conv, rows, shape, x, o, CONV_PIXELS, vectors, whole, false);
+            x += CONV_PIXELS;
+        }
     }
     for (; x < end; x++)
         conv_tile(conv, rows, shape, x, o, 1, vectors, whole, true);
@@ -149,12 +167,18 @@ VEC void conv_region(const theo_conv3x3 *conv, conv_shape shape) {
     }
 }
 
-/* First layers get code of their own: with a handful of multiplications a tap, addresses would cost as much. */
+/* First layers get code of their own: with so few multiplications a tap, computing addresses would cost as much. */
+static void conv_1_channel(const theo_conv3x3 *conv) { conv_region(conv, (conv_shape){1, 1, 1}); }
+static void conv_3_channels(const theo_conv3x3 *conv) { conv_region(conv, (conv_shape){3, 3, 1}); }
+static void conv_any(const theo_conv3x3 *conv) {
+    conv_region(conv, (conv_shape){conv->in_c, conv->in_pixel, conv->stride});
+}
+
 static void conv3x3(const theo_conv3x3 *conv) {
     if (conv->in_c == 1 && conv->in_pixel == 1 && conv->stride == 1)
-        conv_region(conv, (conv_shape){1, 1, 1});
+        conv_1_channel(conv);
     else if (conv->in_c == 3 && conv->in_pixel == 3 && conv->stride == 1)
-        conv_region(conv, (conv_shape){3, 3, 1});
+        conv_3_channels(conv);
     else
-        conv_region(conv, (conv_shape){conv->in_c, conv->in_pixel, conv->stride});
+        conv_any(conv);
 }

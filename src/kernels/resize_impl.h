@@ -18,15 +18,27 @@ VEC void resize_pixel(const float *in[4], int channels, theo_resize_tap h, theo_
     }
 }
 
-static void resize_bilinear(const theo_resize *resize) {
+enum { STRIPE = 64 }; /* columns whose taps are computed at once, for all rows */
+
+static void resize_stripe(const theo_resize *resize, const theo_resize_tap *taps, int x0, int columns) {
     for (int y = resize->y0; y < resize->y1; y++) {
         theo_resize_tap v = theo_resize_tap_at(y, resize->in_h, resize->out_h, resize->align_corners);
         const float *top = resize->in + (size_t)v.low * resize->in_row, *bottom = resize->in + (size_t)v.high * resize->in_row;
-        for (int x = 0; x < resize->out_w; x++) {
-            theo_resize_tap h = theo_resize_tap_at(x, resize->in_w, resize->out_w, resize->align_corners);
-            size_t left = (size_t)h.low * resize->in_pixel, right = (size_t)h.high * resize->in_pixel;
+        float *out = resize->out + (size_t)y * resize->out_row + (size_t)x0 * resize->out_pixel;
+        for (int x = 0; x < columns; x++, out += resize->out_pixel) {
+            size_t left = (size_t)taps[x].low * resize->in_pixel, right = (size_t)taps[x].high * resize->in_pixel;
             const float *in[4] = {top + left, top + right, bottom + left, bottom + right};
-            resize_pixel(in, resize->channels, h, v, resize->out + (size_t)y * resize->out_row + (size_t)x * resize->out_pixel);
+            resize_pixel(in, resize->channels, taps[x], v, out);
         }
+    }
+}
+
+static void resize_bilinear(const theo_resize *resize) {
+    theo_resize_tap taps[STRIPE];
+    for (int x0 = 0; x0 < resize->out_w; x0 += STRIPE) {
+        int columns = resize->out_w - x0 < STRIPE ? resize->out_w - x0 : STRIPE;
+        for (int x = 0; x < columns; x++)
+            taps[x] = theo_resize_tap_at(x0 + x, resize->in_w, resize->out_w, resize->align_corners);
+        resize_stripe(resize, taps, x0, columns);
     }
 }

@@ -7,6 +7,11 @@
 
 #define VW 16
 #define VEC static inline __attribute__((always_inline))
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
 #define CONV_PIXELS 8
 #define CONV_VECTORS 2
 #define FMA_CHAINS 16

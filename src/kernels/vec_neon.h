@@ -8,6 +8,11 @@
 
 #define VW 4
 #define VEC static inline __attribute__((always_inline))
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
 #define CONV_PIXELS 6
 #define CONV_VECTORS 4
 #define FMA_CHAINS 24
