@@ -32,10 +32,13 @@ function(theo_layer name)
   set_property(GLOBAL APPEND PROPERTY THEO_LAYERS theo_${name})
 endfunction()
 
-# theo_kernel_sources(FLAGS "flags" source...): instruction-set flags belong to single files.
+# theo_kernel_sources(FLAGS "flags" source...): instruction-set flags belong to single files. -O3 in every build type but Debug:
+# register tiles are arrays that exist only once their loops are unrolled.
 function(theo_kernel_sources)
   cmake_parse_arguments(A "" "FLAGS" "" ${ARGN})
-  set_source_files_properties(${A_UNPARSED_ARGUMENTS} PROPERTIES COMPILE_FLAGS "${A_FLAGS} -ffp-contract=fast")
+  separate_arguments(A_FLAGS)
+  set_source_files_properties(${A_UNPARSED_ARGUMENTS} PROPERTIES
+    COMPILE_OPTIONS "${A_FLAGS};-ffp-contract=fast;$<$<NOT:$<CONFIG:Debug>>:-O3>")
 endfunction()
 
 # theo_unit_test(NAME source...): a plain-main test with access to internal symbols. Exit 77 = skipped.

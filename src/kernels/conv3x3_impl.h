@@ -23,12 +23,12 @@ typedef struct conv_shape {
     int stride;
 } conv_shape;
 
-/* The tile at column x, channel o. edge: taps beyond the sides are clamped or left out; whole: all lanes of the last vector
- * are channels. */
+/* The tile at column x, channel o. edge: taps beyond the sides are clamped or left out; whole: the last vector is
+ * known to be full. */
 VEC void conv_tile(const theo_conv3x3 *conv, const conv_rows *rows, conv_shape shape, int x, int o, const int pixels,
                    const int vectors, const bool whole, const bool edge) {
     const theo_channel_epilogue *e = &conv->epilogue;
-    const int last = conv->out_c - o - (vectors - 1) * VW; /* channels in the last vector, if it is not whole */
+    const int left = conv->out_c - o - (vectors - 1) * VW, last = left < VW ? left : VW; /* channels in the last vector */
     const size_t step = (size_t)shape.stride * shape.in_pixel;
     vf sum[CONV_PIXELS][CONV_VECTORS];
 

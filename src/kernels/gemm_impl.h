@@ -8,13 +8,6 @@
 #include "kernels/gemm.h"
 #include <string.h>
 
-/* Before loops with constant bounds: unroll completely, early enough for arrays of vectors to become registers. */
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 64")
-#endif
-
 enum { NR = GEMM_NV * VW };
 
 /* rows and nv are constants where this is inlined, so that every loop below but those over k unrolls and acc lives in registers. */

@@ -5,17 +5,11 @@
 #ifndef THEO_KERNELS_VEC_AVX2_H
 #define THEO_KERNELS_VEC_AVX2_H
 
+#include "kernels/vec.h"
 #include <immintrin.h>
 #include <stdint.h>
 
 #define VW 8 /* lanes */
-#define VEC static inline __attribute__((always_inline))
-/* In front of a loop over an array that is to live in registers: its count, a constant, is at most 16. */
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 /* Register tile of the direct convolution: pixels x vectors of output channels. */
 #define CONV_PIXELS 6
 #define CONV_VECTORS 2

@@ -2,16 +2,11 @@
 #ifndef THEO_KERNELS_VEC_AVX512_H
 #define THEO_KERNELS_VEC_AVX512_H
 
+#include "kernels/vec.h"
 #include <immintrin.h>
 #include <stdint.h>
 
 #define VW 16
-#define VEC static inline __attribute__((always_inline))
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 #define CONV_PIXELS 8
 #define CONV_VECTORS 2
 #define FMA_CHAINS 16

@@ -2,17 +2,12 @@
 #ifndef THEO_KERNELS_VEC_NEON_H
 #define THEO_KERNELS_VEC_NEON_H
 
+#include "kernels/vec.h"
 #include <arm_neon.h>
 #include <stdint.h>
 #include <string.h>
 
 #define VW 4
-#define VEC static inline __attribute__((always_inline))
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 #define CONV_PIXELS 6
 #define CONV_VECTORS 4
 #define FMA_CHAINS 24

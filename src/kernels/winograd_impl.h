@@ -1,4 +1,4 @@
-/* winograd_impl.h - Winograd's transforms over the vector vocabulary. gemm_impl.h comes first (UNROLL, NR).
+/* winograd_impl.h - Winograd's transforms over the vector vocabulary. gemm_impl.h comes first (NR).
  *
  * Both transforms are two passes of a one-dimensional transform. A full 6x6 of vectors does not fit the registers: the input
  * transform makes three of the six rows at a time, from five loaded rows, and stores nothing in between; the output transform
