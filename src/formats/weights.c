@@ -49,8 +49,12 @@ static theo_status parse(theo_weights *w, theo_error *err) {
     const theo_map *map = &w->map;
     if (map->bytes == 0)
         return theo_fail(err, THEO_CONTAINER, w->path, NULL, "the file is empty");
-    if (map->bytes > 8 && map->data[8] == '{')
+    if (map->bytes > 8 && map->data[8] == '{') /* in a zip archive this byte is the method, in a legacy file 0xf9 */
         return theo_safetensors_parse(w, err);
+    if (starts_with(map, "PK", 2))
+        return theo_torch_zip_parse(w, err);
+    if (theo_torch_legacy_matches(map))
+        return theo_torch_legacy_parse(w, err);
     if (starts_with(map, "\x89HDF", 4))
         return theo_fail(err, THEO_UNSUPPORTED, w->path, NULL, "an HDF5 file; weights are read from safetensors, .pt and .pth files");
     if (starts_with(map, "\x80", 1))

@@ -24,6 +24,9 @@ struct theo_weights {
 
 /* The containers. Each fills items (theo_weights_add), source and what stands beside the tensors from w->map. */
 theo_status theo_safetensors_parse(theo_weights *w, theo_error *err);
+theo_status theo_torch_zip_parse(theo_weights *w, theo_error *err);
+theo_status theo_torch_legacy_parse(theo_weights *w, theo_error *err);
+bool theo_torch_legacy_matches(const theo_map *map);
 
 /* Room for `count` tensors. */
 theo_status theo_weights_reserve(theo_weights *w, int count, theo_error *err);
