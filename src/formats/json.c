@@ -74,25 +74,6 @@ static int32_t take_hex4(parser *p) {
     return code;
 }
 
-static char *put_utf8(char *out, uint32_t code) {
-    if (code < 0x80) {
-        *out++ = (char)code;
-    } else if (code < 0x800) {
-        *out++ = (char)(0xc0 | code >> 6);
-        *out++ = (char)(0x80 | (code & 0x3f));
-    } else if (code < 0x10000) {
-        *out++ = (char)(0xe0 | code >> 12);
-        *out++ = (char)(0x80 | (code >> 6 & 0x3f));
-        *out++ = (char)(0x80 | (code & 0x3f));
-    } else {
-        *out++ = (char)(0xf0 | code >> 18);
-        *out++ = (char)(0x80 | (code >> 12 & 0x3f));
-        *out++ = (char)(0x80 | (code >> 6 & 0x3f));
-        *out++ = (char)(0x80 | (code & 0x3f));
-    }
-    return out;
-}
-
 /* What follows a backslash. */
 static theo_status parse_escape(parser *p, char **out) {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -119,7 +100,7 @@ static theo_status parse_escape(parser *p, char **out) {
         return malformed(p, "\\u needs four hex digits");
     if (code == 0)
         return malformed(p, "U+0000 is not allowed in a string");
-    *out = put_utf8(*out, (uint32_t)code);
+    *out = theo_utf8_put(*out, (uint32_t)code);
     return THEO_OK;
 }
 

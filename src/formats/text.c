@@ -57,24 +57,42 @@ void theo_text_printf(theo_text *text, const char *format, ...) {
     text->length += (size_t)length;
 }
 
-size_t theo_utf8_length(const char *text, size_t length) {
+size_t theo_utf8_get(const char *text, size_t length, uint32_t *code) {
     static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *s = (const unsigned char *)text;
     if (!length)
         return 0;
+    *code = s[0];
     if (s[0] < 0x80)
         return 1;
     size_t n = s[0] >= 0xf0 && s[0] < 0xf8 ? 4 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xc0 && s[0] < 0xe0 ? 2 : 0;
     if (!n || n > length)
         return 0;
-    uint32_t code = s[0] & (0x7fu >> n);
+    *code &= 0x7fu >> n;
     for (size_t i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80)
             return 0;
-        code = code << 6 | (s[i] & 0x3fu);
+        *code = *code << 6 | (s[i] & 0x3fu);
     }
-    bool surrogate = code >= 0xd800 && code < 0xe000;
-    return code < smallest[n] || code > 0x10ffff || surrogate ? 0 : n;
+    bool surrogate = *code >= 0xd800 && *code < 0xe000;
+    return *code < smallest[n] || *code > 0x10ffff || surrogate ? 0 : n;
+}
+
+size_t theo_utf8_length(const char *text, size_t length) {
+    uint32_t code;
+    return theo_utf8_get(text, length, &code);
+}
+
+char *theo_utf8_put(char *out, uint32_t code) {
+    if (code < 0x80) {
+        *out++ = (char)code;
+        return out;
+    }
+    int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3; /* bytes after the first */
+    *out++ = (char)((0xf0 << (3 - more) & 0xff) | (int)(code >> 6 * more));
+    while (more--)
+        *out++ = (char)(0x80 | (code >> 6 * more & 0x3f));
+    return out;
 }
 
 void theo_text_add_json_string(theo_text *text, const char *string) {

@@ -22,5 +22,9 @@ void theo_text_free(theo_text *text);
 
 /* Bytes of the UTF-8 character at text[0..length): 1 to 4, or 0 if there is none (overlong forms and surrogates are none). */
 size_t theo_utf8_length(const char *text, size_t length);
+/* The same, and the character itself. */
+size_t theo_utf8_get(const char *text, size_t length, uint32_t *code);
+/* Writes a character as 1 to 4 bytes; the place after it. */
+char *theo_utf8_put(char *out, uint32_t code);
 
 #endif

@@ -1,0 +1,263 @@
+/* Layout: PKWARE APPNOTE 6.3; section numbers in the comments are its. */
+#include "formats/zip_write.h"
+
+#include "base/error.h"
+#include "formats/bytes.h"
+
+#include <libdeflate.h>
+#include <string.h>
+
+enum {
+    DATE_1980_01_01 = 0x21,
+    VERSION = 20,       /* needed to extract: deflate */
+    VERSION_ZIP64 = 45,
+    FLAG_DESCRIPTOR = 0x0008, /* sizes and CRC follow the data */
+    FLAG_UTF8 = 0x0800,
+    METHOD_DEFLATE = 8,
+    TORCH_ALIGNMENT = 64,
+    DEFLATE_LEVEL = 1,
+    LARGEST_STORED_BLOCK = 65535 /* of deflate */
+};
+
+/* What the headers of an entry say. */
+typedef struct entry {
+    const char *name;
+    uint32_t crc;
+    uint64_t bytes, data_bytes, offset;
+    bool deflated;
+} entry;
+
+static void add16(theo_text *text, unsigned value) {
+    uint8_t bytes[2];
+    theo_put16(bytes, (uint16_t)value);
+    theo_text_add(text, bytes, sizeof bytes);
+}
+
+static void add32(theo_text *text, uint64_t value) {
+    uint8_t bytes[4];
+    theo_put32(bytes, (uint32_t)value);
+    theo_text_add(text, bytes, sizeof bytes);
+}
+
+static void add64(theo_text *text, uint64_t value) {
+    uint8_t bytes[8];
+    theo_put64(bytes, value);
+    theo_text_add(text, bytes, sizeof bytes);
+}
+
+/* Writes and forgets a header. */
+static theo_status flush(theo_zip_writer *zip, theo_text *text, theo_error *err) {
+    theo_status status = text->failed ? theo_fail(err, THEO_MEMORY, zip->file.path, NULL, "out of memory for a zip header")
+                                      : theo_file_append(&zip->file, text->data, text->length, err);
+    zip->at += text->length;
+    theo_text_free(text);
+    return status;
+}
+
+static theo_status append(theo_zip_writer *zip, const void *data, size_t bytes, theo_error *err) {
+    zip->at += bytes;
+    return theo_file_append(&zip->file, data, bytes, err);
+}
+
+theo_status theo_zip_create(theo_zip_writer *zip, const char *path, theo_zip_style style, theo_error *err) {
+    *zip = (theo_zip_writer){.style = style, .limit = UINT32_MAX};
+    return theo_file_open(&zip->file, path, err);
+}
+
+static unsigned flags_of(const theo_zip_writer *zip, const char *name) {
+    bool ascii = true;
+    for (const char *c = name; *c; c++)
+        ascii = ascii && (unsigned char)*c < 0x80;
+    return zip->style == THEO_ZIP_TORCH ? FLAG_DESCRIPTOR | FLAG_UTF8 : ascii ? 0 : FLAG_UTF8;
+}
+
+static bool is_large(const theo_zip_writer *zip, const entry *e) { return e->bytes >= zip->limit || e->data_bytes >= zip->limit; }
+
+/* The fields that local header and central directory have in common, from "version needed" to "extra length". */
+static void add_common(theo_text *text, const theo_zip_writer *zip, const entry *e, bool local, bool zip64, size_t extra) {
+    bool later = local && zip->style == THEO_ZIP_TORCH, large = is_large(zip, e);
+    add16(text, zip64 ? VERSION_ZIP64 : VERSION);
+    add16(text, flags_of(zip, e->name));
+    add16(text, e->deflated ? METHOD_DEFLATE : 0);
+    add16(text, 0);
+    add16(text, DATE_1980_01_01);
+    add32(text, later ? 0 : e->crc);
+    add32(text, later ? 0 : large ? UINT32_MAX : e->data_bytes);
+    add32(text, later ? 0 : large ? UINT32_MAX : e->bytes);
+    add16(text, (unsigned)strlen(e->name));
+    add16(text, (unsigned)extra);
+}
+
+/* 4.3.7, with the extra fields zip64 (4.5.3) and torch's padding "FB". */
+static theo_status write_local(theo_zip_writer *zip, const entry *e, theo_error *err) {
+    theo_text text = {0};
+    bool large = is_large(zip, e);
+    size_t zip64_bytes = large ? 20 : 0, padding = 0;
+    if (zip->style == THEO_ZIP_TORCH) {
+        uint64_t start = e->offset + 30 + strlen(e->name) + zip64_bytes + 4;
+        padding = 4 + (size_t)(-start % TORCH_ALIGNMENT);
+    }
+    add32(&text, 0x04034b50);
+    add_common(&text, zip, e, true, large, zip64_bytes + padding);
+    theo_text_add(&text, e->name, strlen(e->name));
+    if (large) {
+        add16(&text, 0x0001);
+        add16(&text, 16);
+        add64(&text, e->bytes);
+        add64(&text, e->data_bytes);
+    }
+    if (padding) {
+        static const char fill[TORCH_ALIGNMENT] = {0};
+        theo_text_add(&text, "FB", 2);
+        add16(&text, (unsigned)padding - 4);
+        theo_text_add(&text, fill, padding - 4);
+    }
+    return flush(zip, &text, err);
+}
+
+/* 4.3.9 */
+static theo_status write_descriptor(theo_zip_writer *zip, const entry *e, theo_error *err) {
+    theo_text text = {0};
+    void (*add)(theo_text *, uint64_t) = is_large(zip, e) ? add64 : add32;
+    add32(&text, 0x08074b50);
+    add32(&text, e->crc);
+    add(&text, e->data_bytes);
+    add(&text, e->bytes);
+    return flush(zip, &text, err);
+}
+
+/* 4.3.12 */
+static void add_central(theo_zip_writer *zip, const entry *e) {
+    bool large = is_large(zip, e), far = e->offset >= zip->limit;
+    size_t extra = (large ? 16u : 0) + (far ? 8u : 0);
+    theo_text *text = &zip->directory;
+    add32(text, 0x02014b50);
+    add16(text, large || far ? VERSION_ZIP64 : VERSION);
+    add_common(text, zip, e, false, large || far, extra ? extra + 4 : 0);
+    add16(text, 0); /* comment */
+    add16(text, 0); /* disk */
+    add16(text, 0); /* attributes */
+    add32(text, 0);
+    add32(text, far ? UINT32_MAX : e->offset);
+    theo_text_add(text, e->name, strlen(e->name));
+    if (extra) {
+        add16(text, 0x0001);
+        add16(text, (unsigned)extra);
+    }
+    if (large) {
+        add64(text, e->bytes);
+        add64(text, e->data_bytes);
+    }
+    if (far)
+        add64(text, e->offset);
+}
+
+/* The deflate stream of head and body: the head as a stored block that is not the last one, which ends on a byte, then the body's own
+ * blocks. Saves a copy of both into one buffer. */
+static size_t make_stored_block(uint8_t out[5], size_t bytes) {
+    out[0] = 0;
+    theo_put16(out + 1, (uint16_t)bytes);
+    theo_put16(out + 3, (uint16_t)~bytes);
+    return 5;
+}
+
+/* The compressed body, or NULL where it would not be smaller (or memory is short): then the entry is stored. */
+static void *deflate_body(const void *body, size_t bytes, size_t room, size_t *made) {
+    struct libdeflate_compressor *deflate = libdeflate_alloc_compressor(DEFLATE_LEVEL);
+    void *out = deflate ? theo_alloc(room, 1) : NULL;
+    *made = out ? libdeflate_deflate_compress(deflate, body, bytes, out, room) : 0;
+    libdeflate_free_compressor(deflate);
+    if (*made)
+        return out;
+    theo_free(out);
+    return NULL;
+}
+
+static theo_status write_entry(theo_zip_writer *zip, entry *e, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
+                               theo_error *err) {
+    uint8_t block[5];
+    THEO_TRY(write_local(zip, e, err));
+    if (e->deflated)
+        THEO_TRY(append(zip, block, make_stored_block(block, head_bytes), err));
+    THEO_TRY(append(zip, head, head_bytes, err));
+    THEO_TRY(append(zip, body, body_bytes, err));
+    if (zip->style == THEO_ZIP_TORCH)
+        THEO_TRY(write_descriptor(zip, e, err));
+    add_central(zip, e);
+    zip->entries++;
+    return THEO_OK;
+}
+
+theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
+                         bool deflate, theo_error *err) {
+    if (strlen(name) > UINT16_MAX)
+        return theo_fail(err, THEO_ARGUMENT, zip->file.path, NULL, "a name is longer than a zip archive can hold");
+    entry e = {.name = name, .bytes = (uint64_t)head_bytes + body_bytes, .offset = zip->at};
+    e.data_bytes = e.bytes;
+    if (head_bytes) /* a null pointer would mean "start anew" */
+        e.crc = libdeflate_crc32(e.crc, head, head_bytes);
+    if (body_bytes)
+        e.crc = libdeflate_crc32(e.crc, body, body_bytes);
+    void *packed = NULL;
+    size_t made;
+    if (deflate && body_bytes > 64 && head_bytes <= LARGEST_STORED_BLOCK)
+        packed = deflate_body(body, body_bytes, body_bytes - 8, &made); /* must win more than the stored block's 5 bytes */
+    if (packed) {
+        e.deflated = true;
+        e.data_bytes = 5 + head_bytes + made;
+        body = packed;
+        body_bytes = made;
+    }
+    theo_status status = write_entry(zip, &e, head, head_bytes, body, body_bytes, err);
+    theo_free(packed);
+    return status;
+}
+
+/* 4.3.14 and 4.3.15 */
+static void add_end64(theo_text *text, const theo_zip_writer *zip, uint64_t directory, uint64_t directory_bytes) {
+    add32(text, 0x06064b50);
+    add64(text, 44); /* bytes of this record from here on */
+    add16(text, VERSION_ZIP64);
+    add16(text, VERSION_ZIP64);
+    add32(text, 0);
+    add32(text, 0);
+    add64(text, zip->entries);
+    add64(text, zip->entries);
+    add64(text, directory_bytes);
+    add64(text, directory);
+    add32(text, 0x07064b50);
+    add32(text, 0);
+    add64(text, directory + directory_bytes);
+    add32(text, 1);
+}
+
+static theo_status write_end(theo_zip_writer *zip, theo_error *err) {
+    uint64_t directory = zip->at, bytes = zip->directory.length;
+    THEO_TRY(flush(zip, &zip->directory, err));
+    bool many = zip->entries >= UINT16_MAX, far = directory >= zip->limit, long_directory = bytes >= zip->limit;
+    theo_text text = {0};
+    if (many || far || long_directory || zip->style == THEO_ZIP_TORCH)
+        add_end64(&text, zip, directory, bytes);
+    unsigned entries = many ? UINT16_MAX : (unsigned)zip->entries;
+    add32(&text, 0x06054b50); /* 4.3.16 */
+    add32(&text, 0);
+    add16(&text, entries);
+    add16(&text, entries);
+    add32(&text, long_directory ? UINT32_MAX : bytes);
+    add32(&text, far ? UINT32_MAX : directory);
+    add16(&text, 0);
+    return flush(zip, &text, err);
+}
+
+theo_status theo_zip_finish(theo_zip_writer *zip, theo_error *err) {
+    theo_status status = write_end(zip, err);
+    if (status == THEO_OK)
+        return theo_file_commit(&zip->file, err);
+    theo_zip_abandon(zip);
+    return status;
+}
+
+void theo_zip_abandon(theo_zip_writer *zip) {
+    theo_text_free(&zip->directory);
+    theo_file_abandon(&zip->file);
+}

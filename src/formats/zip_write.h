@@ -1,0 +1,31 @@
+/* zip_write.h - writes a zip archive entry by entry; deterministic (every entry is dated 1980-01-01). */
+#ifndef THEO_FORMATS_ZIP_WRITE_H
+#define THEO_FORMATS_ZIP_WRITE_H
+
+#include "base/file.h"
+#include "formats/text.h"
+
+typedef enum theo_zip_style {
+    THEO_ZIP_PLAIN, /* sizes and CRC in the local headers; zip64 records where a number does not fit */
+    THEO_ZIP_TORCH  /* as torch.save: data at multiples of 64, sizes and CRC behind the data, zip64 end record always */
+} theo_zip_style;
+
+typedef struct theo_zip_writer {
+    theo_file file;
+    theo_zip_style style;
+    uint64_t at; /* bytes written */
+    uint64_t entries;
+    theo_text directory; /* central directory so far */
+    uint32_t limit;      /* numbers from here on go to zip64 records: UINT32_MAX. Tests lower it */
+} theo_zip_writer;
+
+theo_status theo_zip_create(theo_zip_writer *zip, const char *path, theo_zip_style style, theo_error *err);
+/* An entry that consists of head followed by body. `deflate` compresses the body (PLAIN only) unless that gains nothing. */
+theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
+                         bool deflate, theo_error *err);
+/* Writes the directory and gives the file its name. The writer is closed also on failure. */
+theo_status theo_zip_finish(theo_zip_writer *zip, theo_error *err);
+/* Removes what was written; nothing happens after theo_zip_finish. */
+void theo_zip_abandon(theo_zip_writer *zip);
+
+#endif
