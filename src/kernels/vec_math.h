@@ -20,9 +20,9 @@ VEC vf v_exp(vf x) {
     return v_scale2(v_add(p, v_set1(1.0f)), n);
 }
 
-/* erf(x), relative error below 5e-7, NaN for NaN. x P(x^2) / Q(x^2), both of degree 5, on [-4, 4], beyond which erf is 1. */
+/* erf(x), relative error below 5e-7, NaN for NaN. x P(x^2) / Q(x^2), both of degree 5; exactly 1 and -1 from 3.92 on, where erf
+ * rounds to them, so that GELU vanishes far to the left. */
 VEC vf v_erf(vf x) {
-    x = v_max(v_set1(-4.0f), v_min(v_set1(4.0f), x));
     vf u = v_mul(x, x);
     vf p = v_fma(v_set1(1.98677369e-6f), u, v_set1(2.84566251e-4f));
     p = v_fma(p, u, v_set1(3.88337217e-3f));
@@ -34,7 +34,9 @@ VEC vf v_erf(vf x) {
     q = v_fma(q, u, v_set1(0.115350286f));
     q = v_fma(q, u, v_set1(0.504858027f));
     q = v_fma(q, u, v_set1(1.0f));
-    return v_max(v_set1(-1.0f), v_min(v_set1(1.0f), v_div(v_mul(x, p), q)));
+    vf y = v_div(v_mul(x, p), q); /* NaN for huge x */
+    y = v_select(v_greater(x, v_set1(3.92f)), v_set1(1.0f), y);
+    return v_select(v_greater(v_set1(-3.92f), x), v_set1(-1.0f), y);
 }
 
 /* x Phi(x) = x/2 (1 + erf(x / sqrt 2)): the exact GELU, not the tanh form. */

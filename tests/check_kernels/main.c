@@ -16,7 +16,7 @@ static const char usage[] =
     "  --threads N    benches that can use more than one thread also run on N\n"
     "  SEED           of the random values; printed, so that a failure can be repeated\n";
 
-static const check_test *const groups[] = {check_conv3x3_tests, check_row_tests, check_map_tests};
+static const check_test *const groups[] = {check_math_tests, check_conv3x3_tests, check_row_tests, check_map_tests};
 
 /* A kernel that touches a guard page ends its test, not the run. */
 static sigjmp_buf on_fault;
@@ -72,7 +72,8 @@ static bool run(check *c, const check_test *test, const options *o) {
         check_that(c, false, "memory outside of a buffer was touched");
         check_end(c, "the one after %d good ones", c->cases);
     }
-    printf("%-8s %-16s %s  %d cases\n", theo_cpu_name(c->k->level), test->name, c->failures ? "FAILED" : "OK    ", c->cases);
+    const char *verdict = c->failures ? "FAILED" : c->cases ? "OK" : "none"; /* none: nothing of the kind at this level */
+    printf("%-8s %-16s %-6s  %d cases\n", theo_cpu_name(c->k->level), test->name, verdict, c->cases);
     fflush(stdout);
     if (o->bench && test->bench && !c->failures)
         test->bench(c);
