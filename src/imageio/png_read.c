@@ -190,6 +190,9 @@ static theo_status fail(const theo_decoder *d, int code, theo_error *err) {
     switch (code) {
     case SPNG_EMEM:
         return theo_fail(err, THEO_MEMORY, d->name, "PNG", "no memory for its rows");
+    case SPNG_EOVERFLOW:
+        return theo_fail(err, THEO_BOUNDS, d->name, "header", "the picture is larger than any memory (limit max-pixels = %lld)",
+                         (long long)d->options.max_pixels);
     case SPNG_ECHUNK_CRC:
         return theo_fail(err, THEO_CHECKSUM, d->name, "PNG", "the checksum of a chunk does not fit its content: the file is damaged");
     case SPNG_IO_EOF:
