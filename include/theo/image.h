@@ -50,7 +50,7 @@ THEO_API theo_status theo_image_new(theo_image **image, int width, int height, i
 /* Writable pixels of an image that the library allocated; NULL for one over caller memory. */
 THEO_API void *theo_image_pixels(theo_image *image);
 
-/* A text chunk to be stored with a PNG: Latin-1 keyword and text. */
+/* A text chunk to be stored with a PNG: Latin-1 keyword (1 to 79 characters) and text (1 at least). */
 typedef struct theo_png_text {
     const char *keyword, *text;
 } theo_png_text;

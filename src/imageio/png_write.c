@@ -72,10 +72,10 @@ static theo_status set_texts(spng_ctx *spng, const theo_png_text *texts, int cou
     if (!copies)
         return fail(s, SPNG_EMEM);
     for (int i = 0; i < count; i++) {
-        if (!texts[i].keyword || !texts[i].text || !is_keyword(texts[i].keyword)) {
+        if (!texts[i].keyword || !texts[i].text || !texts[i].text[0] || !is_keyword(texts[i].keyword)) {
             theo_free(copies);
             return theo_fail(s->err, THEO_ARGUMENT, NULL, "texts",
-                             "text %d needs a keyword of 1 to 79 printable characters without spaces at its ends, and a text", i);
+                             "text %d needs a keyword of 1 to 79 printable characters without spaces at its ends, and a text of 1 at least", i);
         }
         copies[i].type = SPNG_TEXT;
         snprintf(copies[i].keyword, sizeof copies[i].keyword, "%s", texts[i].keyword);

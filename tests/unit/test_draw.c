@@ -61,9 +61,9 @@ static void test_scale(void) {
     double before = -1;
     for (int i = 0; i <= 20; i++) {
         const theo_ink ink = theo_ink_scale((float)i / 20.0f);
-        const double luma = 0.2126 * ink.r + 0.7152 * ink.g + 0.0722 * ink.b;
-        CHECK_MSG(luma > before, "step %d is not brighter", i);
-        before = luma;
+        const double light = 0.2126 * pow(ink.r, 2.2) + 0.7152 * pow(ink.g, 2.2) + 0.0722 * pow(ink.b, 2.2);
+        CHECK_MSG(light > before, "step %d is not brighter", i);
+        before = light;
     }
 }
 
