@@ -7,8 +7,13 @@
 
 enum { TILE = THEO_WINOGRAD_TILE, SIDE = TILE + 2, POSITIONS = THEO_WINOGRAD_POSITIONS };
 
-/* What V and M (and the input region, where it is made on the spot) of one block may take. */
-enum { BLOCK_BYTES = 1 << 20, BLOCK_TILES_MAX = 128 };
+enum {
+    /* A block's V and M are to fit the second-level cache (0.8 MB at 64 channels, 1.3 MB at 128), its weights, fetched from the
+     * last level once a block, are to be used often enough (at 256 channels fewer tiles wait for them). Measured best for all. */
+    BLOCK_TILES = 56,
+    STREAM_BYTES = 8 << 20, /* outputs from here on are written past the caches: they would not be there when they are read */
+    SLICE = 8, /* chunks of input channels multiplied at a time: 128, so that a slice of a B panel stays in the first-level cache */
+};
 
 typedef struct job {
     const theo_conv3x3_call *call;
@@ -21,6 +26,7 @@ typedef struct job {
     size_t panel;         /* floats of an A panel */
     size_t v_position, m_position;
     size_t v_floats, m_floats, input_floats; /* scratch of one worker, in this order */
+    bool stream;
     float *scratch;
 } job;
 
@@ -31,13 +37,12 @@ static int max_int(int a, int b) { return a > b ? a : b; }
 /* Floats rounded up to an odd number of cache lines, so that 36 streams at this distance fall into different cache sets. */
 static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 
-/* Chooses rows x cols: as large as the cache allows, square rather than long (neighbouring blocks share a border of two pixels),
+/* Chooses rows x cols: near BLOCK_TILES, square rather than long (neighbouring blocks share a border of two pixels),
  * and so many blocks that the threads end together. Only speed depends on it. */
-static void choose_block(job *j, size_t tile_bytes, int threads) {
-    int most = max_int(j->gemm->mr, min_int(BLOCK_TILES_MAX, (int)(BLOCK_BYTES / tile_bytes)));
+static void choose_block(job *j, int threads) {
     double best = 0.0;
     for (int rows = 1; rows <= min_int(j->tiles_h, 16); rows++) {
-        int across = div_up(j->tiles_w, max_int(1, min_int(j->tiles_w, most / rows)));
+        int across = div_up(j->tiles_w, max_int(1, min_int(j->tiles_w, BLOCK_TILES / rows)));
         int cols = div_up(j->tiles_w, across), down = div_up(j->tiles_h, rows);
         across = div_up(j->tiles_w, cols);
         double tiles = rows * cols, halo = (double)((TILE * rows + 2) * (TILE * cols + 2)) / (TILE * TILE * tiles);
@@ -62,13 +67,12 @@ static job plan_job(const theo_conv3x3_call *call, int threads) {
     j.column_panels = div_up(weight->out_c, j.gemm->nr);
     j.tiles_h = div_up(call->h, TILE);
     j.tiles_w = div_up(call->w, TILE);
-    size_t channels = (size_t)j.chunks * THEO_KU, nr = (size_t)j.gemm->nr;
-    choose_block(&j, (POSITIONS * (channels + nr) + (call->region ? TILE * TILE * channels : 0)) * sizeof(float), threads);
+    choose_block(&j, threads);
 
     int tiles = j.rows * j.cols;
     j.panel = (size_t)j.chunks * (size_t)(j.gemm->mr * THEO_KU);
     j.v_position = odd_lines((size_t)div_up(tiles, j.gemm->mr) * j.panel);
-    j.m_position = odd_lines((size_t)tiles * nr);
+    j.m_position = odd_lines((size_t)(tiles * j.gemm->nr));
     j.v_floats = POSITIONS * j.v_position;
     j.m_floats = POSITIONS * j.m_position;
     size_t pixels = call->region ? (size_t)((TILE * j.rows + 2) * (TILE * j.cols + 2)) : SIDE * SIDE;
@@ -147,21 +151,27 @@ static void transform_input(const block *b) {
 static void multiply(const block *b, int q) {
     const job *j = b->j;
     int tiles = b->rows * b->cols, nr = j->gemm->nr;
-    size_t panel = (size_t)j->chunks * (size_t)(THEO_KU * nr), per_tile = (size_t)j->chunks * THEO_KU * 16;
-    theo_gemm_tile t = {.cols = min_int(nr, j->call->weight->out_c - q * nr), .chunks = j->chunks};
-    t.b = j->call->weight->data + (size_t)q * POSITIONS * panel;
-    for (int position = 0; position < POSITIONS; position++, t.b += panel) {
-        t.a = b->v + (size_t)position * j->v_position;
-        t.c = b->m + (size_t)position * j->m_position;
-        t.ahead = t.b + panel; /* every tile fetches its share of the next position's weights */
-        for (int n = 0; n < tiles; n += b->panel_rows) {
-            t.rows = min_int(b->panel_rows, tiles - n);
-            j->gemm->tile(&t);
-            t.a += j->panel;
-            t.c += (size_t)(t.rows * nr);
-            t.ahead = t.ahead + 2 * per_tile <= t.b + 2 * panel ? t.ahead + per_tile : t.a;
+    theo_gemm_tile t = {.cols = min_int(nr, j->call->weight->out_c - q * nr)};
+    t.b = j->call->weight->data + (size_t)q * POSITIONS * (size_t)(j->chunks * THEO_KU * nr);
+    for (int position = 0; position < POSITIONS; position++)
+        for (int chunk = 0; chunk < j->chunks; chunk += SLICE) {
+            t.chunks = min_int(SLICE, j->chunks - chunk);
+            t.add = chunk > 0;
+            t.c = b->m + (size_t)position * j->m_position;
+            const float *a = b->v + (size_t)position * j->v_position + (size_t)(chunk * j->gemm->mr * THEO_KU);
+            const float *next = t.b + (size_t)(t.chunks * THEO_KU * nr);
+            /* The slice that follows is fetched while this one is used, each tile taking its share. */
+            size_t share = 0, shares = (size_t)(t.chunks * THEO_KU * nr);
+            for (int n = 0; n < tiles; n += b->panel_rows, a += j->panel) {
+                t.rows = min_int(b->panel_rows, tiles - n);
+                t.a = a;
+                t.ahead = share < shares ? next + share : a + j->panel;
+                j->gemm->tile(&t);
+                share += (size_t)(t.chunks * THEO_KU * 16);
+                t.c += (size_t)(t.rows * nr);
+            }
+            t.b = next;
         }
-    }
 }
 
 static void transform_output(const block *b, int q) {
@@ -181,6 +191,7 @@ static void transform_output(const block *b, int q) {
         .residual_row = call->residual_row,
         .residual_pixel = call->residual_pixel,
         .pool2 = call->pool2,
+        .stream = j->stream,
         .out_row = call->out_row,
         .out_pixel = call->out_pixel,
     };
@@ -217,5 +228,8 @@ static void run_block(void *context, int task, int worker) {
 void theo_winograd_run(const theo_conv3x3_call *call, theo_pool *pool, void *scratch) {
     job j = plan_job(call, theo_pool_threads(pool));
     j.scratch = scratch;
+    bool lines = (((uintptr_t)call->out | (call->out_row | call->out_pixel) * sizeof(float)) & 63) == 0;
+    int side = call->pool2 ? 2 : 1;
+    j.stream = lines && (size_t)(call->h / side) * (size_t)(call->w / side) * call->out_pixel * sizeof(float) >= STREAM_BYTES;
     theo_pool_run(pool, j.down * j.across, run_block, &j);
 }

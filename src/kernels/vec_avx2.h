@@ -24,6 +24,9 @@ VEC vf v_zero(void) { return _mm256_setzero_ps(); }
 VEC vf v_set1(float x) { return _mm256_set1_ps(x); }
 VEC vf v_load(const float *p) { return _mm256_loadu_ps(p); }
 VEC void v_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
+/* A store past the caches, p aligned to a vector; v_stream_end before another thread may look. */
+VEC void v_stream(float *p, vf a) { _mm256_stream_ps(p, a); }
+VEC void v_stream_end(void) { _mm_sfence(); }
 
 /* The first n lanes, 0 <= n <= VW: the others load as zero, and their memory is not touched. */
 VEC __m256i v_first(int n) {

@@ -19,6 +19,8 @@ VEC vf v_zero(void) { return _mm512_setzero_ps(); }
 VEC vf v_set1(float x) { return _mm512_set1_ps(x); }
 VEC vf v_load(const float *p) { return _mm512_loadu_ps(p); }
 VEC void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
+VEC void v_stream(float *p, vf a) { _mm512_stream_ps(p, a); }
+VEC void v_stream_end(void) { _mm_sfence(); }
 VEC __mmask16 v_first(int n) { return (__mmask16)((1u << n) - 1u); }
 VEC vf v_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
 VEC void v_store_n(float *p, int n, vf a) { _mm512_mask_storeu_ps(p, v_first(n), a); }

@@ -20,6 +20,8 @@ VEC vf v_zero(void) { return vdupq_n_f32(0.0f); }
 VEC vf v_set1(float x) { return vdupq_n_f32(x); }
 VEC vf v_load(const float *p) { return vld1q_f32(p); }
 VEC void v_store(float *p, vf a) { vst1q_f32(p, a); }
+VEC void v_stream(float *p, vf a) { vst1q_f32(p, a); }
+VEC void v_stream_end(void) {}
 VEC vf v_load_n(const float *p, int n) {
     float lanes[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     memcpy(lanes, p, (size_t)n * sizeof(float));

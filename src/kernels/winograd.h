@@ -37,6 +37,7 @@ typedef struct theo_winograd_output {
     const float *residual;          /* added after the epilogue; NULL, or the top left pixel */
     size_t residual_row, residual_pixel;
     bool pool2; /* 2x2 maximum, an odd last row or column is dropped: out gets h / 2 x w / 2 pixels */
+    bool stream; /* the output is larger than the caches: whole vectors go past them. `out` and its strides in whole cache lines */
     float *out;
     size_t out_row, out_pixel;
 } theo_winograd_output;
