@@ -1,4 +1,5 @@
 #include "api/catalog.h"
+#include "formats/torch_write.h"
 #include "models/superpoint_synth.h"
 #include <string.h>
 #include <theo/inspect.h>
@@ -15,6 +16,8 @@ static theo_status write_file(const char *path, const theo_array *arrays, int co
     static const char *const keys[] = {"origin"}, *const values[] = {"formula weights: for tests and timing, they detect nothing"};
     if (ends_in(path, ".safetensors"))
         return theo_safetensors_write(path, arrays, count, keys, values, 1, err);
+    if (ends_in(path, ".pt") || ends_in(path, ".pth"))
+        return theo_torch_write(path, arrays, count, &(theo_torch_options){.legacy = false}, err);
     return theo_fail(err, THEO_ARGUMENT, path, NULL, "the ending tells the container: allowed are .safetensors, .pt and .pth");
 }
 

@@ -1,0 +1,269 @@
+"""libtheo through ctypes: what the golden tests use of the public API, and the stages of libtheo_stages."""
+import contextlib
+import ctypes as c
+
+import numpy as np
+
+f32p, i32p, voidp = c.POINTER(c.c_float), c.POINTER(c.c_int32), c.c_void_p
+
+U8, U16, F32 = 0, 1, 2
+NMS = {"iterative": 0, "single": 1, "greedy": 2}
+BORDER = {"four": 0, "hf": 1}
+GRAY = {"red": 0, "rgb601": 1, "luma": 2}
+ORDER = {"score": 0, "raster": 1}
+SAMPLING = {"A": 0, "B_new": 1, "B_old": 2, "C": 3}
+FIT_EXACT, FIT_NATIVE = 0, 1
+FILTER = {"bilinear": 0, "bicubic": 1, "lanczos": 2}
+DTYPES = ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"]
+
+
+class Error(c.Structure):
+    _fields_ = [("status", c.c_int), ("file", c.c_char * 512), ("place", c.c_char * 160), ("message", c.c_char * 1024)]
+
+
+class Image(c.Structure):
+    _fields_ = [("width", c.c_int), ("height", c.c_int), ("channels", c.c_int), ("type", c.c_int), ("row_bytes", c.c_size_t),
+                ("pixels", voidp), ("exif_orientation", c.c_int), ("orientation_applied", c.c_bool), ("truncated", c.c_bool),
+                ("format", c.c_char_p), ("owner", voidp)]
+
+
+class ModelOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("threads", c.c_int), ("pool", voidp), ("precision", c.c_char_p), ("bn_eps", c.c_double),
+                ("verify_checksums", c.c_bool), ("log", voidp), ("log_user", voidp)]
+
+
+class DetectOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("max_keypoints", c.c_int), ("threshold", c.c_float), ("nms", c.c_int), ("nms_radius", c.c_int),
+                ("border", c.c_int), ("border_mode", c.c_int), ("gray", c.c_int), ("fit", c.c_int), ("net_width", c.c_int),
+                ("net_height", c.c_int), ("long_side", c.c_int), ("order", c.c_int), ("sampling", c.c_int), ("pixel_centers", c.c_bool),
+                ("descriptors", c.c_bool), ("bgr", c.c_bool)]
+
+
+class Timing(c.Structure):
+    _fields_ = [("preprocess", c.c_double), ("forward", c.c_double), ("postprocess", c.c_double), ("total", c.c_double)]
+
+
+class Keypoints(c.Structure):
+    _fields_ = [("count", c.c_int), ("descriptor_dim", c.c_int), ("xy", f32p), ("scores", f32p), ("descriptors", f32p),
+                ("image_width", c.c_int), ("image_height", c.c_int), ("net_width", c.c_int), ("net_height", c.c_int),
+                ("scale_x", c.c_float), ("scale_y", c.c_float), ("model", c.c_char_p), ("timing", Timing)]
+
+
+class Maps(c.Structure):
+    _fields_ = [("net_width", c.c_int), ("net_height", c.c_int), ("cells_x", c.c_int), ("cells_y", c.c_int), ("descriptor_dim", c.c_int),
+                ("scores", f32p), ("descriptors", f32p), ("logits", f32p), ("raw", f32p), ("timing", Timing)]
+
+
+class MatchOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("ratio", c.c_float), ("min_similarity", c.c_float), ("pool", voidp)]
+
+
+class Matches(c.Structure):
+    _fields_ = [("count", c.c_int), ("pairs", i32p), ("similarity", f32p)]
+
+
+LAYER_FN = c.CFUNCTYPE(None, c.c_char_p, f32p, c.c_int, c.c_int, c.c_int, c.c_int)
+TENSOR_FN = c.CFUNCTYPE(None, c.c_char_p, c.c_int, c.c_int, c.POINTER(c.c_int64), c.POINTER(c.c_int64), voidp)
+
+
+class Failure(Exception):
+    """A call of the library failed; the text is its message."""
+
+
+def copied(pointer, *shape):
+    """The numbers behind a pointer as an array of that shape; None for NULL."""
+    if not pointer:
+        return np.zeros(shape, np.float32) if 0 in shape else None
+    return np.ctypeslib.as_array(pointer, shape).copy()
+
+
+def pointer(array, kind=c.c_float):
+    return array.ctypes.data_as(c.POINTER(kind))
+
+
+class Library:
+    def __init__(self, library, stages):
+        self.theo, self.stages = c.CDLL(library), c.CDLL(stages)
+        self.theo.theo_cpu_level.restype = c.c_char_p
+        for name in ("theo_image_free", "theo_model_close", "theo_session_close", "theo_keypoints_free", "theo_matches_free",
+                     "theo_superpoint_maps_free", "theo_buffer_free"):
+            getattr(self.theo, name).argtypes = [voidp]
+            getattr(self.theo, name).restype = None
+        self.level = self.theo.theo_cpu_level().decode()
+
+    def call(self, function, *arguments):
+        error = Error()
+        if function(*arguments, c.byref(error)):
+            raise Failure(error.message.decode())
+
+    # -------------------------------------------------------------- images
+
+    def image(self, array):
+        """A theo_image over the memory of an 8-bit array, which the result keeps alive."""
+        array = np.ascontiguousarray(array)
+        height, width = array.shape[:2]
+        image = Image(width, height, 1 if array.ndim == 2 else array.shape[2], U8, 0, array.ctypes.data_as(voidp))
+        image.array = array
+        return image
+
+    @contextlib.contextmanager
+    def loaded(self, path):
+        image = c.POINTER(Image)()
+        self.call(self.theo.theo_image_load, c.byref(image), path.encode(), None)
+        try:
+            yield image.contents
+        finally:
+            self.theo.theo_image_free(image)
+
+    def pixels(self, image):
+        """[height, width, channels] of an 8-bit image."""
+        row = image.row_bytes or image.width * image.channels
+        raw = np.ctypeslib.as_array(c.cast(image.pixels, c.POINTER(c.c_uint8)), (image.height, row))
+        return raw[:, : image.width * image.channels].reshape(image.height, image.width, image.channels).copy()
+
+    def resized(self, array, width, height, filter_name):
+        source, result = self.image(array), c.POINTER(Image)()
+        self.call(self.theo.theo_image_resize, c.byref(result), c.byref(source), width, height, FILTER[filter_name])
+        try:
+            out = self.pixels(result.contents)
+        finally:
+            self.theo.theo_image_free(result)
+        return out[:, :, 0] if array.ndim == 2 else out
+
+    def plane(self, image, options):
+        """The plane [height, width] that the network would read."""
+        data, width, height = f32p(), c.c_int(), c.c_int()
+        self.call(self.theo.theo_detect_plane, c.byref(image), c.byref(options), c.byref(data), c.byref(width), c.byref(height))
+        try:
+            return copied(data, height.value, width.value)
+        finally:
+            self.theo.theo_buffer_free(data)
+
+    # -------------------------------------------------------------- models
+
+    def synthesize(self, name, config_json, path):
+        self.call(self.theo.theo_synthesize, name.encode(), config_json.encode(), path.encode())
+
+    def open(self, path, bn_eps=0.0):
+        return Session(self, path, bn_eps)
+
+    def detect_options(self, **fields):
+        options = DetectOptions()
+        self.theo.theo_detect_options_init(c.byref(options))
+        for name, value in fields.items():
+            setattr(options, name, value)
+        return options
+
+    # -------------------------------------------------------------- matching
+
+    def match(self, a, b, ratio=0.0, min_similarity=-2.0):
+        """(pairs [m, 2], similarity [m]) of two arrays of descriptors."""
+        sets = []
+        for rows in (a, b):
+            rows = np.ascontiguousarray(rows, np.float32)
+            points = np.zeros((len(rows), 3), np.float32)
+            keypoints = Keypoints(len(rows), rows.shape[1], pointer(points), pointer(points), pointer(rows), model=b"golden")
+            keypoints.held = (rows, points)
+            sets.append(keypoints)
+        options, result = MatchOptions(), c.POINTER(Matches)()
+        self.theo.theo_match_options_init(c.byref(options))
+        options.ratio, options.min_similarity = ratio, min_similarity
+        self.call(self.theo.theo_match, c.byref(sets[0]), c.byref(sets[1]), c.byref(options), c.byref(result))
+        try:
+            m = result.contents
+            pairs = copied(m.pairs, m.count, 2) if m.count else np.zeros((0, 2), np.int32)
+            return pairs, copied(m.similarity, m.count)
+        finally:
+            self.theo.theo_matches_free(result)
+
+    # -------------------------------------------------------------- stages
+
+    def select(self, scores, o):
+        """(xy int32 [n, 2], scores [n]) by the options of a case."""
+        scores = np.ascontiguousarray(scores, np.float32)
+        height, width = scores.shape
+        rule = (c.c_int * 6)(NMS[o["nms"]], o["radius"], o["border"], BORDER[o["border_mode"]], ORDER[o["order"]], o["top_k"])
+        xy, values, error = np.empty((scores.size, 2), np.int32), np.empty(scores.size, np.float32), Error()
+        count = self.stages.stage_select(pointer(scores), width, height, rule, c.c_float(o["threshold"]), pointer(xy, c.c_int32),
+                                         pointer(values), scores.size, c.byref(error))
+        if count < 0:
+            raise Failure(error.message.decode())
+        return xy[:count], values[:count]
+
+    def sample(self, cells, points, rule, net_width, net_height):
+        """Descriptors [n, C] of points (x, y) in a map [C, height, width]."""
+        channels, height, width = cells.shape
+        cells = np.ascontiguousarray(cells.transpose(1, 2, 0), np.float32)
+        points = np.ascontiguousarray(points, np.float32)
+        out = np.empty((len(points), channels), np.float32)
+        self.stages.stage_sample(pointer(cells), width, height, channels, net_width, net_height, SAMPLING[rule], pointer(points),
+                                 len(points), pointer(out))
+        return out
+
+    def layers(self, path, bn_eps, plane):
+        """Output of every layer by name, [C, h, w]."""
+        found = {}
+
+        def each(name, data, height, width, channels, pitch):
+            rows = np.lib.stride_tricks.as_strided(np.ctypeslib.as_array(data, (1,)), (height * width, channels), (4 * pitch, 4))
+            found[name.decode()] = rows.reshape(height, width, channels).transpose(2, 0, 1).copy()
+
+        plane = np.ascontiguousarray(plane, np.float32)
+        self.call(self.stages.stage_layers, path.encode(), c.c_double(bn_eps), pointer(plane), plane.shape[1], plane.shape[0], LAYER_FN(each))
+        return found
+
+    def tensors(self, path):
+        """(name, dtype, shape, stride, raw bytes) of every tensor of a checkpoint."""
+        found = []
+
+        def each(name, dtype, rank, shape, stride, data):
+            sizes, steps = [shape[i] for i in range(rank)], [stride[i] for i in range(rank)]
+            span = 1 + sum((n - 1) * step for n, step in zip(sizes, steps))
+            kind = np.dtype(DTYPES[dtype])
+            found.append((name.decode(), DTYPES[dtype], sizes, steps, c.string_at(data, span * kind.itemsize)))
+
+        self.call(self.stages.stage_tensors, path.encode(), TENSOR_FN(each))
+        return found
+
+
+class Session:
+    """A model with one session."""
+
+    def __init__(self, library, path, bn_eps):
+        self.library, self.theo = library, library.theo
+        options, model, session = ModelOptions(), voidp(), voidp()
+        self.theo.theo_model_options_init(c.byref(options))
+        options.bn_eps = bn_eps
+        library.call(self.theo.theo_model_open, c.byref(model), path.encode(), c.byref(options))
+        try:
+            library.call(self.theo.theo_session_open, c.byref(session), model, None)
+        finally:
+            self.theo.theo_model_close(model)
+        self.handle, self.path, self.bn_eps = session, path, bn_eps
+
+    def close(self):
+        self.theo.theo_session_close(self.handle)
+        self.handle = None
+
+    def raw(self, plane):
+        """scores [H, W], logits [65, h, w], descriptors and raw [C, h, w] (None without a descriptor head)."""
+        plane, result = np.ascontiguousarray(plane, np.float32), c.POINTER(Maps)()
+        self.library.call(self.theo.theo_detect_raw, self.handle, pointer(plane), plane.shape[1], plane.shape[0], 15, c.byref(result))
+        try:
+            m = result.contents
+            h, w, dim = m.cells_y, m.cells_x, m.descriptor_dim
+            return {"S": copied(m.scores, 8 * h, 8 * w), "logits": copied(m.logits, 65, h, w),
+                    "D": copied(m.descriptors, dim, h, w) if dim else None, "raw": copied(m.raw, dim, h, w) if dim else None}
+        finally:
+            self.theo.theo_superpoint_maps_free(result)
+
+    def detect(self, image, options):
+        """(xy in pixels of the image [n, 2], scores [n], descriptors [n, C] or None)"""
+        result = c.POINTER(Keypoints)()
+        self.library.call(self.theo.theo_detect, self.handle, c.byref(image), c.byref(options), c.byref(result))
+        try:
+            k = result.contents
+            n, dim = k.count, k.descriptor_dim
+            return copied(k.xy, n, 2), copied(k.scores, n), copied(k.descriptors, n, dim) if dim else None
+        finally:
+            self.theo.theo_keypoints_free(result)

@@ -1,0 +1,449 @@
+"""Runs golden cases through the library: python3 run.py LIBTHEO LIBTHEO_STAGES FOLDER... (see --help).
+
+One function per kind of case; each yields (passed, words) for every expected result. Kinds and networks that have no function are
+counted and reported as not covered. Exit status: 0 all passed, 1 some failed, 77 nothing to run.
+"""
+import argparse
+import collections
+import itertools
+import json
+import os
+import sys
+import tempfile
+import zlib
+
+import numpy as np
+
+import cases
+import library as lib
+
+NETWORKS = {"superpoint", "superpoint-bn"}
+
+
+def crc32(array, dtype):
+    return f"{zlib.crc32(np.ascontiguousarray(array, dtype).tobytes()):08x}"
+
+
+def to_bytes(plane):
+    """The 8-bit samples that a float plane was made from."""
+    return np.rint(plane * 255).astype(np.uint8)
+
+
+class Machine:
+    """The library, and models that stay open between cases."""
+
+    KEPT = 4
+
+    def __init__(self, library, stages, folder):
+        self.library = lib.Library(library, stages)
+        self.folder, self.numbers = folder, itertools.count()
+        self.files, self.sessions = {}, collections.OrderedDict()
+
+    def weight_files(self, case):
+        """Checkpoints of a case; formula weights are written by the library itself."""
+        if "file" in case.weights:
+            return case.weight_files()
+        config = json.dumps(case.weights["config"], sort_keys=True)
+        if config not in self.files:
+            self.files[config] = os.path.join(self.folder, f"formula{next(self.numbers)}.safetensors")
+            self.library.synthesize("superpoint", config, self.files[config])
+        return [self.files[config]]
+
+    def session(self, path, options):
+        key = path, options.get("bn_eps", 0.0)
+        if key not in self.sessions:
+            self.sessions[key] = self.library.open(*key)
+            if len(self.sessions) > self.KEPT:
+                self.sessions.popitem(last=False)[1].close()
+        self.sessions.move_to_end(key)
+        return self.sessions[key]
+
+
+# ------------------------------------------------------------------ what a case's options mean to the library
+
+
+def detect_options(library, case, size):
+    o = case.options
+    fields = {"net_height": size[0], "net_width": size[1], "gray": lib.GRAY[o.get("gray", "red")]}
+    if "nms" in o:
+        fields.update(nms=lib.NMS[o["nms"]], nms_radius=o["radius"], threshold=o["threshold"], border=o["border"],
+                      border_mode=lib.BORDER[o["border_mode"]], max_keypoints=o["top_k"], order=lib.ORDER[o["order"]])
+    if "sampling" in o:
+        fields["sampling"] = lib.SAMPLING[o["sampling"]]
+    return library.detect_options(**fields)
+
+
+def with_input(machine, case, work):
+    """Calls work(image, options): the case's stored plane if it has one (another decoder must not matter), else its photo."""
+    stored = case.input("plane")
+    if stored is not None:
+        yield from work(machine.library.image(stored), detect_options(machine.library, case, stored.shape))
+        return
+    with machine.library.loaded(case.photo()) as image:
+        yield from work(image, detect_options(machine.library, case, case.options["size"]))
+
+
+def photo_plane(machine, case):
+    """The plane that the library makes of the case's photo; None where there is no photo."""
+    if case.photo() is None:
+        return None
+    with machine.library.loaded(case.photo()) as image:
+        return machine.library.plane(image, detect_options(machine.library, case, case.options["size"]))
+
+
+# ------------------------------------------------------------------ kinds
+
+
+def run_resize(machine, case):
+    plane = case.input("plane")
+    height, width = case.options["size"]
+    got = machine.library.resized(plane, width, height, case.options["filter"])
+    for item in case.expected:
+        yield item.verdict(crc32(got, "u1") if item.name == "crc32" else got)
+
+
+def run_decode_resize(machine, case):
+    with machine.library.loaded(case.photo()) as image:
+        red = machine.library.pixels(image)[:, :, 0]
+        resized = to_bytes(machine.library.plane(image, detect_options(machine.library, case, case.options["size"])))
+    got = {"plane_crc32": crc32(red, "u1"), "plane_mean": red.mean(), "crc32": crc32(resized, "u1"), "mean": resized.mean()}
+    for item in case.expected:
+        if not item.spec.get("optional"):
+            yield item.verdict(got[item.name])
+
+
+def layer_verdicts(item, layers):
+    bound = item.tolerance()["abs"]
+    for name, want in item.value().items():
+        x = layers[name].astype(float)
+        facts = {"mean": x.mean(), "abs_mean": np.abs(x).mean(), "min": x.min(), "max": x.max()}
+        worst = max(abs(value - want[key]) for key, value in facts.items())
+        for channel, row, column, value in want["samples"]:
+            worst = max(worst, abs(x[channel, row, column] - value))
+        yield list(x.shape) == want["shape"] and worst <= bound, f"layer {name}: largest difference {worst:.3g}"
+
+
+def first_points_verdict(item, xy, scores):
+    """The expected points x, y, score stand at the head of the list."""
+    want = np.asarray(item.value(), np.float32).reshape(-1, 3)
+    same = len(xy) >= len(want) and np.array_equal(xy[:len(want)], want[:, :2])
+    close, words = cases.compare(item.name, scores[:len(want)], want[:, 2], item.tolerance()) if same else (False, f"{item.name}: {xy[:len(want)]}")
+    return same and close, words
+
+
+def run_net_file(machine, case, path):
+    session = machine.session(path, case.options)
+    made = photo_plane(machine, case)
+
+    def work(image, options):
+        plane = machine.library.plane(image, options)
+        got = session.raw(plane)
+        got["S_max"], got["logit_abs_max"] = got["S"].max(), np.abs(got["logits"]).max()
+        if made is not None:
+            got["plane_crc32"], got["plane_f32_crc32"], got["plane_mean"] = crc32(to_bytes(made), "u1"), crc32(made, "<f4"), made.mean()
+        if "nms" in case.options:
+            xy, scores, descriptors = session.detect(image, options)
+            got.update(n=len(xy), keypoints_xy=xy, descriptors=descriptors)
+        for item in case.expected:
+            if item.spec.get("optional"):
+                continue
+            if item.name == "layers":
+                yield from layer_verdicts(item, machine.library.layers(path, session.bn_eps, plane))
+            elif item.name == "points_first":
+                yield first_points_verdict(item, xy, scores)
+            else:
+                yield item.verdict(got[item.name])
+
+    yield from with_input(machine, case, work)
+
+
+def run_net(machine, case):
+    for path in machine.weight_files(case):
+        yield from run_net_file(machine, case, path)
+
+
+def run_post(machine, case):
+    xy, scores = machine.library.select(case.input("S"), case.options)
+    got = {"n": len(xy), "crc32_xy": crc32(xy, "<i4"), "points": xy}
+    for item in case.expected:
+        if item.name == "points_first":
+            yield first_points_verdict(item, xy, scores)
+        elif item.name == "points_last":
+            count = len(item.value())
+            yield first_points_verdict(item, xy[len(xy) - count:], scores[len(xy) - count:])
+        elif item.is_stored:
+            yield item.verdict(got[item.name])
+
+
+def list_verdicts(case, item, xy, scores, suffix=""):
+    """A list of points against the expected one, which may differ in a few, and in the order of nearly equal scores."""
+    want = item.value()
+    index = {(x, y): i for i, (x, y) in enumerate(want[:, :2].tolist())}
+    found = [index.get((x, y), -1) for x, y in xy.tolist()]
+    common = [(g, w) for g, w in enumerate(found) if w >= 0]
+    odd = len(xy) + len(want) - 2 * len(common)
+    yield odd <= item.tolerance(suffix)["not_in_both"], f"keypoints{suffix}: {odd} in one list only"
+    got_scores = np.array([scores[g] for g, _ in common])
+    want_scores = np.array([want[w, 2] for _, w in common])
+    yield cases.compare(f"scores{suffix}", got_scores, want_scores, case.tolerance[f"scores{suffix}"])
+    if case.options["order"] == "score" or 0 <= case.options["top_k"] < len(want):
+        rise = float(np.diff(want_scores).max(initial=0))
+        yield rise <= (0 if suffix else case.tolerance.get("swap", {}).get("abs", 0)), f"order{suffix}: a score rises by {rise:.3g}"
+    else:
+        keys = xy[:, 1].astype(int) * (1 << 20) + xy[:, 0].astype(int)
+        yield bool((np.diff(keys) > 0).all()), f"order{suffix}: raster"
+
+
+def at_points(values, xy, wanted):
+    """Rows of `values`, which belong to points xy, at the wanted points that are among them: (rows, which)."""
+    index = {(x, y): i for i, (x, y) in enumerate(xy.tolist())}
+    which = [i for i, (x, y) in enumerate(wanted.tolist()) if (x, y) in index]
+    return values[[index[tuple(wanted[i].tolist())] for i in which]], which
+
+
+def run_e2e(machine, case):
+    (path,) = machine.weight_files(case)
+    session = machine.session(path, case.options)
+    wanted = next((i for i in case.expected if i.name == "keypoints"), None)
+
+    def work(image, options):
+        original, scores, descriptors = session.detect(image, options)
+        height, width = options.net_height, options.net_width
+        scale = np.array([image.width / width, image.height / height])
+        xy = np.rint(original / scale).astype(np.float32)
+        for item in case.expected:
+            if item.spec.get("optional"):
+                continue
+            if item.name == "n":
+                yield item.verdict(len(xy))
+            elif item.name == "keypoints":
+                yield from list_verdicts(case, item, xy, scores)
+            elif item.name == "descriptors":
+                first = item.spec.get("first_row", 0)
+                points = wanted.value()[max(first, 0):][:len(item.value()), :2]
+                rows, which = at_points(descriptors, xy, points)
+                yield len(which) >= len(points) - wanted.tolerance()["not_in_both"], f"descriptors: {len(which)} of {len(points)} points found"
+                yield cases.compare("descriptors", rows, item.value()[which], item.tolerance())
+            elif item.name == "keypoints_original_xy" and stored_photo_size(case, image):
+                points = wanted.value()[:len(item.value()), :2]
+                rows, which = at_points(original, xy, points)
+                yield cases.compare(item.name, rows, np.asarray(item.value(), float)[which], item.tolerance())
+            elif item.name == "shapes":
+                got = {"keypoints": original.shape, "scores": scores.shape, "descriptors": descriptors.shape}
+                got = {name: list(got[name]) for name in item.value() if name in got}
+                yield got == {name: item.value()[name] for name in got} and bool(got), f"shapes: {got}"
+            elif item.name in ("S", "S_max"):
+                score_map = session.raw(machine.library.plane(image, options))["S"]
+                yield item.verdict(score_map if item.name == "S" else score_map.max())
+
+    yield from with_input(machine, case, work)
+    yield from from_stored_maps(machine, case, wanted)
+
+
+def stored_photo_size(case, image):
+    """False where the plane stands in for a photo of another size."""
+    return case.input("plane") is None or (image.height, image.width) != tuple(case.options["size"])
+
+
+def from_stored_maps(machine, case, wanted):
+    """Selection from the stored score map, and sampling from the stored descriptors, without the network."""
+    score_map, descriptor_map = case.input("S"), case.input("D")
+    if score_map is None:
+        return
+    xy, scores = machine.library.select(score_map, case.options)
+    for item in case.expected:
+        if item.name == "n":
+            yield cases.compare("n_from_S", len(xy), item.value(), item.tolerance("_from_S"))
+        elif item.name == "crc32_xy":
+            yield crc32(xy, "<i4") == item.value(), "crc32_xy_from_S"
+        elif item.name == "keypoints":
+            yield from list_verdicts(case, item, xy.astype(np.float32), scores, "_from_S")
+        elif item.name == "descriptors" and descriptor_map is not None:
+            first = max(item.spec.get("first_row", 0), 0)
+            points = wanted.value()[first:first + len(item.value()), :2]
+            height, width = case.options["size"]
+            got = machine.library.sample(descriptor_map, points, case.options["sampling"], width, height)
+            yield cases.compare("descriptors_from_D", got, item.value(), item.tolerance())
+
+
+def run_sampling(machine, case):
+    cells, points = case.input("D"), case.input("points")
+    cell = case.options["cell"]
+    got = machine.library.sample(cells, points, case.options["sampling"], cell * cells.shape[2], cell * cells.shape[1])
+    for item in case.expected:
+        yield item.verdict(got)
+
+
+def distance(similarity):
+    return np.sqrt(np.maximum(2 - 2 * np.clip(similarity.astype(float), -1, 1), 0))
+
+
+def two_nearest(machine, a, b):
+    """Indices and distances [n, 2] of the best and the second best in b of every row of a, each found by matching one row."""
+    index, near = np.zeros((len(a), 2), int), np.zeros((len(a), 2))
+    for i, row in enumerate(a):
+        left = np.arange(len(b))
+        for k in range(2):
+            pairs, similarity = machine.library.match(row[None], b[left])
+            index[i, k], near[i, k] = left[pairs[0, 1]], distance(similarity)[0]
+            left = np.delete(left, pairs[0, 1])
+    return index, near
+
+
+def run_matching(machine, case):
+    a, b = (np.asarray(case.input(name), np.float32) for name in ("desc_a", "desc_b"))
+    nearest = {"ab": lambda: two_nearest(machine, a, b), "ba": lambda: two_nearest(machine, b, a)}
+    made = {}
+    for item in case.expected:
+        if item.spec.get("optional"):
+            continue
+        spec = item.spec
+        if "direction" in spec:
+            if spec["direction"] not in made:
+                made[spec["direction"]] = nearest[spec["direction"]]()
+            yield item.verdict(made[spec["direction"]][item.name == "dist"])
+        elif "ratio" in spec and not spec["mutual"]:
+            rows = [(i, machine.library.match(row[None], b, ratio=spec["ratio"])[0]) for i, row in enumerate(a)]
+            yield item.verdict(np.array([(i, pairs[0, 1]) for i, pairs in rows if len(pairs)]))
+        else:
+            limit = spec.get("max_distance")
+            pairs, similarity = machine.library.match(a, b, ratio=spec.get("ratio", 0.0), min_similarity=-2.0 if limit is None else 1 - limit**2 / 2)
+            if item.name == "dist":
+                yield item.verdict(distance(similarity))
+            elif item.name == "matches_and_dist":
+                yield item.verdict(np.column_stack([pairs, distance(similarity)]))
+            else:
+                yield item.verdict(pairs)
+
+
+def run_loader(machine, case):
+    outcome = next(i.value() for i in case.expected if i.name == "outcome")
+    for path in case.weight_files():
+        try:
+            tensors, got = machine.library.tensors(path), "ok"
+        except lib.Failure as failure:
+            tensors, got = [], f"error: {failure}"
+        yield got.split(":")[0] == outcome, f"outcome: {got}, expected {outcome}"
+        for item in case.expected:
+            if item.name == "tensors_total":
+                yield item.verdict(len(tensors))
+            elif item.name == "float_numbers":
+                yield item.verdict(sum(int(np.prod(shape)) for _, kind, shape, _, _ in tensors if "float" in kind))
+            elif item.name == "tensors":
+                yield from tensor_verdicts(case, item, {t[0]: t for t in tensors})
+
+
+def tensor_verdicts(case, item, tensors):
+    for want in item.value():
+        if want["name"] not in tensors:
+            yield False, f"{want['name']}: missing"
+            continue
+        name, kind, shape, stride, raw = tensors[want["name"]]
+        values = np.frombuffer(raw, kind)
+        facts = {"dtype": kind, "shape": shape, "stride": stride, "crc32": f"{zlib.crc32(raw):08x}"}
+        wrong = {key: value for key, value in facts.items() if key in want and value != want[key]}
+        yield not wrong, f"{name}: {wrong}"
+        yield cases.compare(f"{name} sum", values.astype(float).sum(), want["sum"], case.tolerance.get("sum", {"abs": 0}))
+        yield cases.compare(f"{name} first", np.float32(values[0]), np.float32(want["first"]), {"ulp": 1})
+
+
+KINDS = {
+    "resize": run_resize, "decode-resize": run_decode_resize, "net": run_net, "post": run_post, "e2e": run_e2e,
+    "sampling": run_sampling, "matching": run_matching, "loader": run_loader,
+}
+
+
+# ------------------------------------------------------------------ all of it
+
+
+def is_too_large(case, max_pixels):
+    return max_pixels and case.kind in ("net", "e2e") and int(np.prod(case.options["size"])) > max_pixels
+
+
+def run_folder(machine, folder, arguments, tally):
+    for problem in cases.check_formulas(folder):
+        tally["failed"][problem] += 1
+    for case in cases.read(folder, arguments.images, arguments.weights):
+        name = f"{case.network} {case.kind}"
+        if case.network not in NETWORKS or case.kind not in KINDS:
+            tally["not covered"][name] += 1  # a network or a kind that this program does not know
+        elif arguments.kind and case.kind not in arguments.kind:
+            continue
+        elif is_too_large(case, arguments.max_pixels):
+            tally["too large"][name] += 1
+        else:
+            run_case(machine, case, name, arguments, tally)
+
+
+def run_case(machine, case, name, arguments, tally):
+    try:
+        verdicts = list(KINDS[case.kind](machine, case))
+    except cases.Absent as absent:
+        tally["absent"][str(absent)] += 1
+        return
+    except lib.Failure as failure:
+        verdicts = [(False, str(failure))]
+    bad = [words for passed, words in verdicts if not passed]
+    if not verdicts:
+        bad = ["nothing was compared"]
+    tally["failed" if bad else "passed"][name] += 1
+    for words in bad if sum(tally["failed"].values()) <= 40 else []:
+        print(f"FAILED {case.where}: {words}")
+    if arguments.verbose and not bad:
+        print(f"passed {case.where}: {'; '.join(words for _, words in verdicts)}")
+
+
+def report(what, counter):
+    """One line for each network: its kinds with their counts."""
+    for network, group in itertools.groupby(sorted(counter.items()), key=lambda entry: entry[0].split(" ")[0]):
+        print(f"  {what}: {network}:", ", ".join(f"{name.partition(' ')[2]} {count}" for name, count in group))
+
+
+def network_folders(roots):
+    """Folders with an index.json: those given, or one below."""
+    for root in roots:
+        if os.path.isfile(os.path.join(root, "index.json")):
+            yield root
+            continue
+        for name in sorted(os.listdir(root)) if os.path.isdir(root) else []:
+            if os.path.isfile(os.path.join(root, name, "index.json")):
+                yield os.path.join(root, name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs golden cases through the library.")
+    parser.add_argument("library", help="libtheo.so")
+    parser.add_argument("stages", help="libtheo_stages.so")
+    parser.add_argument("folders", nargs="*", help="folders of golden data, with an index.json in them or one below")
+    parser.add_argument("--shared", action="store_true", help="the folder that THEO_GOLDEN names (default ../shared/golden)")
+    parser.add_argument("--images", default=os.environ.get("THEO_IMAGES", "../shared/images"), help="folder of the photos")
+    parser.add_argument("--weights", default=os.environ.get("THEO_WEIGHTS", "../shared/weights"), help="folder of the real weights")
+    parser.add_argument("--max-pixels", type=int, default=0, help="leave out networks on larger inputs (they are counted)")
+    parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="only this kind; may be repeated")
+    parser.add_argument("--verbose", action="store_true")
+    arguments = parser.parse_args()
+
+    roots = arguments.folders + [os.environ.get("THEO_GOLDEN", "../shared/golden")] * arguments.shared
+    folders = list(network_folders(roots))
+    if not folders:
+        print(f"skipped: no golden data in {', '.join(roots)}")
+        return 77
+    tally = collections.defaultdict(collections.Counter)
+    with tempfile.TemporaryDirectory() as scratch:
+        machine = Machine(arguments.library, arguments.stages, scratch)
+        asked = os.environ.get("THEO_CPU", machine.library.level)
+        if asked != machine.library.level:
+            print(f"skipped: level {asked} does not run here (in use: {machine.library.level})")
+            return 77
+        for folder in folders:
+            run_folder(machine, folder, arguments, tally)
+
+    passed, failed = sum(tally["passed"].values()), sum(tally["failed"].values())
+    print(f"level {machine.library.level}: {passed} passed, {failed} failed")
+    for what in ("passed", "failed", "too large", "absent", "not covered"):
+        report(what, tally[what])
+    return 1 if failed else 0 if passed else 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())
