@@ -122,7 +122,7 @@ void *theo_realloc(void *old, size_t count, size_t size) {
 
 void *theo_alloc_aligned(size_t bytes) {
     void *block = NULL;
-    bool large = bytes >= 2 * huge_page;
+    bool large = bytes >= huge_page;
     count_one();
     if (posix_memalign(&block, large ? huge_page : CACHE_LINE, bytes ? bytes : 1))
         return NULL;
