@@ -122,21 +122,41 @@ const theo_winograd_kernels theo_winograd_c = {input, output};
 
 size_t theo_winograd_packed_floats(int nr, int out_c, int in_c) { return POSITIONS * theo_gemm_packed_floats(nr, out_c, in_c); }
 
+/* LANES output channels side by side: whole cache lines are written, and the compiler vectorises. */
+enum { LANES = 16 };
+
+/* u[6 y + x][lane] = (G g G^T)[y][x] of the lane's 3x3 weights, w[3 y + x][lane]. */
+static void transform_weights(double w[9][LANES], float u[POSITIONS][LANES]) {
+    double half[SIDE][3][LANES];
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < 3; x++)
+            for (int l = 0; l < LANES; l++)
+                half[y][x][l] = g[y][0] * w[x][l] + g[y][1] * w[3 + x][l] + g[y][2] * w[6 + x][l];
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++)
+            for (int l = 0; l < LANES; l++)
+                u[SIDE * y + x][l] = (float)(half[y][0][l] * g[x][0] + half[y][1][l] * g[x][1] + half[y][2][l] * g[x][2]);
+}
+
 void theo_winograd_pack_weight(int nr, int out_c, int in_c, const float *weight, float *panels) {
     size_t panel = theo_gemm_packed_floats(nr, nr, in_c);
     memset(panels, 0, theo_winograd_packed_floats(nr, out_c, in_c) * sizeof(float));
-    for (int o = 0; o < out_c; o++) {
-        float *column = panels + (size_t)(o / nr) * POSITIONS * panel + (size_t)(o % nr);
+    for (int o = 0; o < out_c;) {
+        /* A run of outputs within one panel. */
+        int room = nr - o % nr, lanes = out_c - o;
+        lanes = lanes > room ? room : lanes;
+        lanes = lanes > LANES ? LANES : lanes;
+        float *columns = panels + (size_t)(o / nr) * POSITIONS * panel + (size_t)(o % nr);
         for (int i = 0; i < in_c; i++) {
-            const float *w = weight + ((size_t)o * (size_t)in_c + (size_t)i) * 9;
-            double half[SIDE][3];
-            for (int y = 0; y < SIDE; y++)
-                for (int x = 0; x < 3; x++)
-                    half[y][x] = g[y][0] * (double)w[x] + g[y][1] * (double)w[3 + x] + g[y][2] * (double)w[6 + x];
-            for (int y = 0; y < SIDE; y++)
-                for (int x = 0; x < SIDE; x++)
-                    column[(size_t)(y * SIDE + x) * panel + (size_t)i * (size_t)nr] =
-                        (float)(half[y][0] * g[x][0] + half[y][1] * g[x][1] + half[y][2] * g[x][2]);
+            double w[9][LANES] = {{0}};
+            float u[POSITIONS][LANES];
+            for (int l = 0; l < lanes; l++)
+                for (int k = 0; k < 9; k++)
+                    w[k][l] = (double)weight[((size_t)(o + l) * (size_t)in_c + (size_t)i) * 9 + (size_t)k];
+            transform_weights(w, u);
+            for (int p = 0; p < POSITIONS; p++)
+                memcpy(columns + (size_t)p * panel + (size_t)i * (size_t)nr, u[p], (size_t)lanes * sizeof(float));
         }
+        o += lanes;
     }
 }
