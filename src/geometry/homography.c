@@ -10,7 +10,6 @@
 #include "geometry/ransac.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -212,11 +211,6 @@ static void apply_step(const void *context, const double *H, const double *step,
         moved[k] /= sqrt(size);
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Noise of the inliers from the median of their squared residuals (that of a chi-square with two degrees of freedom is 1.386), not below a
  * tenth of a pixel. 0 when there are too few to tell. */
 static double noise2(const fit *f, const double H[9]) {
@@ -228,9 +222,8 @@ static double noise2(const fit *f, const double H[9]) {
     }
     if (n <= SAMPLE)
         return 0;
-    qsort(f->scratch, (size_t)n, sizeof *f->scratch, by_value);
     double freedom = (double)(n - SAMPLE) / n; /* eight of 2 n numbers are spent on the model */
-    return fmax(f->scratch[n / 2] / 1.386 / freedom, 0.01);
+    return fmax(theo_median(f->scratch, n) / 1.386 / freedom, 0.01);
 }
 
 static void refine(fit *f, double H[9], int rounds) {

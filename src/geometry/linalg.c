@@ -266,6 +266,42 @@ bool theo_eliminate(int rows, int columns, double *A) {
     return true;
 }
 
+void theo_null_space(int rows, int columns, double *A, double *basis) {
+    /* Reflections that make A lower triangular from the right: A Q = [L 0]. The last columns of Q are the basis. Reflection k is
+     * I - 2 v v^T; v replaces row k of A from element k on. */
+    for (int k = 0; k < rows; k++) {
+        double *v = A + k * columns, length2 = 0;
+        for (int j = k; j < columns; j++)
+            length2 += v[j] * v[j];
+        v[k] += v[k] < 0 ? -sqrt(length2) : sqrt(length2);
+        double norm2 = 0;
+        for (int j = k; j < columns; j++)
+            norm2 += v[j] * v[j];
+        for (int j = k; norm2 > 0 && j < columns; j++)
+            v[j] /= sqrt(norm2);
+        for (int r = k + 1; r < rows; r++) {
+            double *row = A + r * columns, dot = 0;
+            for (int j = k; j < columns; j++)
+                dot += row[j] * v[j];
+            for (int j = k; j < columns; j++)
+                row[j] -= 2 * dot * v[j];
+        }
+    }
+    for (int n = 0; n < columns - rows; n++) {
+        double *x = basis + n * columns;
+        for (int j = 0; j < columns; j++)
+            x[j] = j == rows + n;
+        for (int k = rows - 1; k >= 0; k--) {
+            const double *v = A + k * columns;
+            double dot = 0;
+            for (int j = k; j < columns; j++)
+                dot += x[j] * v[j];
+            for (int j = k; j < columns; j++)
+                x[j] -= 2 * dot * v[j];
+        }
+    }
+}
+
 /* ---------------------------------------------------------------- polynomials */
 
 typedef struct polynomial {

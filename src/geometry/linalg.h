@@ -38,6 +38,10 @@ bool theo_solve_spd(int n, double *A, double *b);
  * rest A^-1 times what it was. False when a pivot is below 1e-14: the entries should be of about unit size. */
 bool theo_eliminate(int rows, int columns, double *A);
 
+/* Orthonormal basis of the null space of a rows x columns matrix of full rank, rows < columns <= THEO_MAX_ORDER: basis gets
+ * columns - rows vectors, one behind the other. Householder reflections; A is destroyed. */
+void theo_null_space(int rows, int columns, double *A, double *basis);
+
 /* Real roots of the polynomial c[0] + c[1] x + ... + c[degree] x^degree in ascending order, each once; returns their number. Sturm
  * sequences isolate them, bisection and Newton steps polish (Nister 2004, section 3.2). degree <= THEO_MAX_ORDER. */
 int theo_real_roots(const double *c, int degree, double *roots);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 void theo_ransac_options_init(theo_ransac_options *options) {
     *options = (theo_ransac_options){.size = sizeof *options, .threshold = 3, .max_iterations = 10000, .confidence = 0.9999};
@@ -72,4 +73,14 @@ int theo_ransac_iterations(double confidence, double inlier_share, int sample_si
     if (!(wanted < most))
         return most;
     return wanted > floor ? (int)wanted : floor < most ? floor : most;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double theo_median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[count / 2];
 }

@@ -21,4 +21,7 @@ void theo_random_sample(theo_random *random, int count, int size, int *sample);
 /* Iterations after which, with that confidence, one sample was free of outliers; at least `floor`, at most `most`. */
 int theo_ransac_iterations(double confidence, double inlier_share, int sample_size, int floor, int most);
 
+/* Median (the upper one of an even count); reorders the values. count >= 1. */
+double theo_median(double *values, int count);
+
 #endif

@@ -137,6 +137,28 @@ static void check_systems(void) {
     CHECK(!theo_eliminate(2, 3, flat));
 }
 
+static void check_null_space(void) {
+    enum { ROWS = 5, COLUMNS = 9 };
+    double A[ROWS][COLUMNS], copy[ROWS][COLUMNS], basis[COLUMNS - ROWS][COLUMNS];
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        (&A[0][0])[i] = (&copy[0][0])[i] = i < COLUMNS ? i == 0 : next_random(); /* the first row is e_0 already */
+    theo_null_space(ROWS, COLUMNS, &A[0][0], &basis[0][0]);
+    for (int n = 0; n < COLUMNS - ROWS; n++) {
+        for (int r = 0; r < ROWS; r++) {
+            double dot = 0;
+            for (int j = 0; j < COLUMNS; j++)
+                dot += copy[r][j] * basis[n][j];
+            CHECK_NEAR(dot, 0, 1e-14);
+        }
+        for (int m = 0; m <= n; m++) {
+            double dot = 0;
+            for (int j = 0; j < COLUMNS; j++)
+                dot += basis[m][j] * basis[n][j];
+            CHECK_NEAR(dot, m == n, 1e-14);
+        }
+    }
+}
+
 /* Coefficients of prod (x - r_i). */
 static void expand(const double *roots, int n, double *c) {
     memset(c, 0, sizeof(double) * (size_t)(n + 1));
@@ -202,6 +224,7 @@ int main(void) {
     check_eigen();
     check_svd();
     check_systems();
+    check_null_space();
     check_roots();
     check_minimise();
     return t_done("linalg");
