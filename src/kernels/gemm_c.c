@@ -21,7 +21,7 @@ static void tile(const theo_gemm_tile *t) {
             for (int c = 0; c < NR; c++)
                 sum[c] += a * (double)t->b[k * NR + c];
         }
-        for (int c = 0; c < NR; c++)
+        for (int c = 0; c < (t->cols > NR / 2 ? NR : NR / 2); c++)
             t->c[r * NR + c] = (float)sum[c];
     }
 }
