@@ -58,9 +58,10 @@ THEO_API theo_status theo_file_write(const char *path, const void *data, size_t 
 /* IEEE binary16, round to nearest even. */
 THEO_API void theo_f32_to_f16(uint16_t *out, const float *in, size_t count);
 
-/* ---- HDF5 in the layout of hloc (Hierarchical-Localization). THEO_UNSUPPORTED where the build has no HDF5. */
+/* ---- HDF5 in the layout of hloc (Hierarchical-Localization). */
 
 typedef struct theo_h5 theo_h5;
+/* Can this build write HDF5? The writer is the library's own: always true. */
 THEO_API bool theo_h5_available(void);
 /* Creates the file (beside its name; theo_h5_close renames). */
 THEO_API theo_status theo_h5_create(theo_h5 **file, const char *path, theo_error *err);
