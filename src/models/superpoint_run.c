@@ -189,7 +189,8 @@ theo_status theo_superpoint_memory(theo_superpoint_runner *r, int width, int hei
 
 static int pass_progress(void *user, double done) {
     theo_superpoint_runner *r = user;
-    return r->options.progress(r->options.progress_user, r->progress_from + r->progress_share * done);
+    double whole = r->progress_from + r->progress_share * done; /* a sum of shares: may round to above 1 */
+    return r->options.progress(r->options.progress_user, whole < 1 ? whole : 1);
 }
 
 static theo_status run(theo_superpoint_runner *r, recorded *n, theo_error *err) {

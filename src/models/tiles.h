@@ -1,23 +1,23 @@
 /* tiles.h - cuts a picture into overlapping windows such that a convolutional network gives the very bits of the uncut run.
  *
- * How wide the overlap must be. A Winograd F(4x4, 3x3) output depends, in its rounding, on all 6x6 inputs of its tile, not only on the
- * 3x3 of its definition. So a value keeps its bits if its whole 4x4 tile sees only inputs that kept theirs. Followed back through
- * SuperPoint from an output block that starts at cell c (a multiple of 4 cells, so that windows cut the same 4x4 grid at 1/8, 1/4, 1/2
- * and full size):
- *     heads  c      reads from c - 1        (1/8)     conv3b 2c - 20  reads from 2c - 21     (1/4)     conv2b 4c - 52   reads from 4c - 53  (1/2)
- *     conv4b c - 4  reads from c - 5                  conv3a 2c - 24  reads from 2c - 25               conv2a 4c - 56   reads from 4c - 57
- *     conv4a c - 8  reads from c - 9                  pool: 4c - 50                                    conv1b 8c - 116  reads from 8c - 117, conv1a 8c - 118 (1/1)
- * 118 pixels, hence 128; the same on the other side. There another 32 are added, so that the cell behind the last one of a
- * window's own part is exact too: bilinear sampling at a point of the own part reads it. */
+ * How wide the overlap must be. A 4x4 tile of Winograd's F(4x4, 3x3) carries the rounding of more inputs than its definition reads. Along
+ * an axis, with inputs d0..d5 of a tile and outputs y0..y3 (interpolation points 0, +-1, +-2, infinity): d0 enters y0 alone, d5 enters
+ * y3 alone, d1..d4 enter all four. So y0 depends on d0..d4, y1 and y2 on d1..d4, y3 on d1..d5, and an output has the bits of the uncut
+ * run if these inputs have. Followed back through SuperPoint from an output block that starts at cell c, a multiple of 4, so that
+ * windows cut the same grid of tiles at 1/8, 1/4, 1/2 and full size (what is read of the input of each layer, from its first pixel):
+ *     heads c - 1, conv4b c - 4, conv4a c - 5; pool3: 2c - 10; conv3b 2c - 12, conv3a 2c - 13; pool2: 4c - 26; conv2b 4c - 28,
+ *     conv2a 4c - 29; pool1: 8c - 58; conv1b 8c - 60, conv1a 8c - 61
+ * hence 64 pixels; on the other side likewise 60. There another 32 are added, so that the cells behind the last one of a window's own
+ * part are exact too: bilinear sampling at a point of the own part reads the next cell. */
 #ifndef THEO_MODELS_TILES_H
 #define THEO_MODELS_TILES_H
 
 #include <stdint.h>
 
 enum {
-    THEO_TILE_ALIGN = 32,   /* windows and own parts start at multiples of this */
-    THEO_TILE_BEFORE = 128, /* overlap on the side of smaller coordinates */
-    THEO_TILE_AFTER = 160,
+    THEO_TILE_ALIGN = 32,  /* windows and own parts start at multiples of this */
+    THEO_TILE_BEFORE = 64, /* overlap on the side of smaller coordinates */
+    THEO_TILE_AFTER = 96,
 };
 
 /* Windows along one axis: number i is [i * step, i * step + window), the last one ends at `length`. */

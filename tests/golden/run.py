@@ -356,10 +356,6 @@ KINDS = {
 # ------------------------------------------------------------------ all of it
 
 
-def is_too_large(case, max_pixels):
-    return max_pixels and case.kind in ("net", "e2e") and int(np.prod(case.options["size"])) > max_pixels
-
-
 def run_folder(machine, folder, arguments, tally):
     for problem in cases.check_formulas(folder):
         tally["failed"][problem] += 1
@@ -369,8 +365,6 @@ def run_folder(machine, folder, arguments, tally):
             tally["not covered"][name] += 1  # a network or a kind that this program does not know
         elif arguments.kind and case.kind not in arguments.kind:
             continue
-        elif is_too_large(case, arguments.max_pixels):
-            tally["too large"][name] += 1
         else:
             run_case(machine, case, name, arguments, tally)
 
@@ -418,7 +412,6 @@ def main():
     parser.add_argument("--shared", action="store_true", help="the folder that THEO_GOLDEN names (default ../shared/golden)")
     parser.add_argument("--images", default=os.environ.get("THEO_IMAGES", "../shared/images"), help="folder of the photos")
     parser.add_argument("--weights", default=os.environ.get("THEO_WEIGHTS", "../shared/weights"), help="folder of the real weights")
-    parser.add_argument("--max-pixels", type=int, default=0, help="leave out networks on larger inputs (they are counted)")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="only this kind; may be repeated")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
@@ -440,7 +433,7 @@ def main():
 
     passed, failed = sum(tally["passed"].values()), sum(tally["failed"].values())
     print(f"level {machine.library.level}: {passed} passed, {failed} failed")
-    for what in ("passed", "failed", "too large", "absent", "not covered"):
+    for what in ("passed", "failed", "absent", "not covered"):
         report(what, tally[what])
     return 1 if failed else 0 if passed else 77
 
