@@ -1,7 +1,7 @@
-/* How a region runs: the caller takes its turn, writes the region (fn, context, tasks), opens the gate and raises the epoch. Workers
- * wait for a new epoch; then each tries to enter: the gate counts who is inside. Caller and workers draw task numbers until none
- * are left. The caller closes the gate, so that nobody enters any more, and waits until it is empty: only workers that did enter
- * are waited for, not those that the system has yet to schedule.
+/* How a region runs: the caller takes its turn, writes the region (fn, context, tasks), opens the gate and raises the epoch.
+ * Workers wait for a new epoch; then each tries to enter: the gate counts who is inside. Caller and workers draw task numbers
+ * until none are left. The caller closes the gate, so that nobody enters any more, and waits until it is empty: only workers that
+ * did enter are waited for, not those that the system has yet to schedule.
  *
  * All waiting is "spin, then sleep in the kernel on the word that will change" (futex). */
 #include "base/pool.h"

@@ -1,7 +1,7 @@
 /* plan.h - record a network once for one input shape, then run it many times.
  *
  *   record  model code calls the theo_plan_* operations below in order: nothing is computed, each call appends an op.
- *   place   theo_plan_finish: lifetimes of the intermediates -> offsets in one arena; the arena size is known before the first run.
+ *   place   theo_plan_finish: lifetimes of the intermediates -> offsets in one arena, whose size is known before the first run.
  *   run     theo_plan_run: ops in order on the pool. No allocation; the result does not depend on the number of threads.
  *
  * Weights are packed once per model (theo_packed_*), shared by all plans and sessions.
@@ -39,9 +39,12 @@ theo_epilogue theo_epilogue_none(void);
 typedef struct theo_packed theo_packed;
 
 /* Linear or 1x1 convolution: weight [out, in] row-major, bias [out] or NULL. Packs for `level`. */
-theo_status theo_packed_linear(theo_packed **packed, theo_cpu level, int out, int in, const float *weight, const float *bias, theo_error *err);
-/* k x k convolution, weight OIHW [out, in, k, k] (k = 3: Winograd and direct forms as the plan will need; k = 1 becomes linear). */
-theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int in, int kernel, const float *weight, const float *bias, theo_error *err);
+theo_status theo_packed_linear(theo_packed **packed, theo_cpu level, int out, int in, const float *weight, const float *bias,
+                               theo_error *err);
+/* k x k convolution, weight OIHW [out, in, k, k]. k = 3: packed for Winograd, or with few input channels for the direct form;
+ * k = 1 becomes linear. */
+theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int in, int kernel, const float *weight,
+                             const float *bias, theo_error *err);
 void theo_packed_free(theo_packed *packed);
 size_t theo_packed_bytes(const theo_packed *packed);
 
@@ -53,10 +56,12 @@ void theo_plan_free(theo_plan *plan);
 /* The recording calls never fail at the spot: the first error is kept and returned by theo_plan_finish. `name` is the layer's
  * name in reports and is copied. */
 theo_tensor theo_plan_input(theo_plan *plan, const char *name, int h, int w, int c);
-theo_tensor theo_plan_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, int stride, theo_padding padding, theo_epilogue epilogue);
-/* first (few input channels, 3x3, ReLU, zero padding, optional affine in its own epilogue) followed by second (3x3 stride 1) without storing what lies between. */
-theo_tensor theo_plan_conv_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *first, theo_epilogue first_epilogue,
-                                const theo_packed *second, theo_epilogue second_epilogue);
+theo_tensor theo_plan_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, int stride,
+                           theo_padding padding, theo_epilogue epilogue);
+/* Two 3x3 convolutions, stride 1, zero padding. Where the first has few input channels (packed for the direct form) and the second
+ * is a Winograd one, what lies between is never stored; else these are two ops. */
+theo_tensor theo_plan_conv_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *first,
+                                theo_epilogue first_epilogue, const theo_packed *second, theo_epilogue second_epilogue);
 theo_tensor theo_plan_linear(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, theo_epilogue epilogue);
 theo_tensor theo_plan_max_pool2(theo_plan *plan, const char *name, theo_tensor x);
 /* Channels [from, from + count) of x as a tensor of its own: a view, no copy. */
@@ -68,24 +73,24 @@ theo_tensor theo_plan_l2_norm(theo_plan *plan, const char *name, theo_tensor x);
 /* Keeps the tensor alive to the end of the run, so that theo_plan_data may read it. */
 void theo_plan_output(theo_plan *plan, theo_tensor x);
 
-/* Lifetimes, offsets, scratch. Nothing may be recorded afterwards; theo_plan_bind makes the plan ready to run. How an op computes depends on its
- * weights, never on h and w: a tile gives the very bits of the whole picture. */
+/* Lifetimes, offsets, scratch. Nothing may be recorded afterwards; theo_plan_bind makes the plan ready to run. How an op computes
+ * depends on its weights, never on h and w: a tile gives the very bits of the whole picture. */
 theo_status theo_plan_finish(theo_plan *plan, theo_error *err);
 
 /* Memory that a run needs: activations and the scratch of all threads. */
 size_t theo_plan_memory_bytes(const theo_plan *plan);
-/* Lends the plan such a block, 64-byte aligned; it stays the caller's. Plans that never run at the same time may share one. May be called
- * again with another block: outputs are then lost. Cheap. */
+/* Lends the plan such a block, 64-byte aligned; it stays the caller's. Plans that never run at the same time may share one. May
+ * be called again with another block: outputs are then lost. Cheap. */
 void theo_plan_bind(theo_plan *plan, void *memory);
 
 /* ---- run */
 
-size_t theo_plan_arena_bytes(const theo_plan *plan); /* activations */
+size_t theo_plan_arena_bytes(const theo_plan *plan);   /* activations */
 size_t theo_plan_scratch_bytes(const theo_plan *plan); /* per-thread scratch, all threads together */
 
 /* Between two ops `progress` (may be NULL) is asked; non-zero stops with THEO_CANCELLED. The plan must be bound to memory. */
 theo_status theo_plan_run(theo_plan *plan, theo_progress_fn progress, void *user, theo_error *err);
-/* Where an input is to be written before, or an output may be read after a run; row pitch of pixels in floats in *pitch (>= c). */
+/* Where an input is to be written before, or an output may be read after a run; distance of pixels in floats in *pitch (>= c). */
 float *theo_plan_data(theo_plan *plan, theo_tensor x, int *pitch);
 
 theo_status theo_plan_describe(const theo_plan *plan, theo_plan_report **report, theo_error *err);
