@@ -2,9 +2,13 @@
 #include "kernels/reference.h"
 #include <string.h>
 
-static size_t padded(int out_c) { return ((size_t)out_c + 15) / 16 * 16; }
+static size_t padded(int out_c) {
+    return ((size_t)out_c + 15) / 16 * 16;
+}
 
-size_t theo_conv3x3_packed_floats(int out_c, int in_c) { return 9 * (size_t)in_c * padded(out_c); }
+size_t theo_conv3x3_packed_floats(int out_c, int in_c) {
+    return 9 * (size_t)in_c * padded(out_c);
+}
 
 void theo_conv3x3_pack(int out_c, int in_c, const float *weight, float *packed) {
     memset(packed, 0, theo_conv3x3_packed_floats(out_c, in_c) * sizeof(float));
@@ -15,7 +19,9 @@ void theo_conv3x3_pack(int out_c, int in_c, const float *weight, float *packed) 
                     weight[((size_t)o * (size_t)in_c + (size_t)i) * 9 + (size_t)tap];
 }
 
-static int clamp(int x, int end) { return x < 0 ? 0 : x >= end ? end - 1 : x; }
+static int clamp(int x, int end) {
+    return x < 0 ? 0 : x >= end ? end - 1 : x;
+}
 
 /* sum[j] += the plain sum over taps and input channels for output channel o + j of position (y, x), j = 0 .. 15. */
 static void add_dots(const theo_conv3x3 *conv, int y, int x, int o, double sum[16]) {

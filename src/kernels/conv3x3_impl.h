@@ -11,8 +11,8 @@
 typedef struct conv_rows {
     const float *row[3]; /* of the taps ky0 .. ky1-1, which lie inside the input or were clamped to it */
     int ky0, ky1;
-    size_t weight_pitch; /* out_c rounded up */
-    float *out;          /* of column x0 */
+    size_t weight_pitch;   /* out_c rounded up */
+    float *out;            /* of column x0 */
     const float *residual; /* the same, or NULL */
 } conv_rows;
 
@@ -32,14 +32,14 @@ VEC void conv_tile(const theo_conv3x3 *conv, const conv_rows *rows, conv_shape s
     const size_t step = (size_t)shape.stride * shape.in_pixel;
     vf sum[CONV_PIXELS][CONV_VECTORS];
 
-#define LOAD_CHANNELS(p, v) ((whole || (v) < vectors - 1) ? v_load((p) + (v) * VW) : v_load_n((p) + (v) * VW, last))
-#define FOR_TILE(p, v)                 \
-    UNROLL                             \
-    for (int p = 0; p < pixels; p++)   \
-        UNROLL                         \
-        for (int v = 0; v < vectors; v++)
+#define LOAD_CHANNELS(p, v) ((whole || (v) < vectors - 1) ? v_load((p) + (v)*VW) : v_load_n((p) + (v)*VW, last))
+#define FOR_TILE(p, v)                                                                                                           \
+    UNROLL                                                                                                                       \
+    for (int p = 0; p < pixels; p++)                                                                                             \
+        UNROLL                                                                                                                   \
+    for (int v = 0; v < vectors; v++)
 
-    FOR_TILE(p, v)
+    FOR_TILE (p, v)
         sum[p][v] = e->bias ? LOAD_CHANNELS(e->bias + o, v) : v_zero();
     for (int ky = rows->ky0; ky < rows->ky1; ky++) {
         const float *weight = conv->weight + (size_t)(3 * ky * shape.in_c) * rows->weight_pitch + o;
@@ -71,20 +71,20 @@ VEC void conv_tile(const theo_conv3x3 *conv, const conv_rows *rows, conv_shape s
     }
     /* A step at a time over the whole tile, so that each question is asked once. */
     if (e->act == THEO_ACT_RELU) {
-        FOR_TILE(p, v)
+        FOR_TILE (p, v)
             sum[p][v] = v_max(v_zero(), sum[p][v]);
     }
     if (e->scale) {
-        FOR_TILE(p, v)
+        FOR_TILE (p, v)
             sum[p][v] = v_fma(sum[p][v], LOAD_CHANNELS(e->scale + o, v), LOAD_CHANNELS(e->shift + o, v));
     }
     if (rows->residual) {
         const float *residual = rows->residual + (size_t)(x - conv->x0) * conv->residual_pixel + o;
-        FOR_TILE(p, v)
+        FOR_TILE (p, v)
             sum[p][v] = v_add(sum[p][v], LOAD_CHANNELS(residual + (size_t)p * conv->residual_pixel, v));
     }
     float *out = rows->out + (size_t)(x - conv->x0) * conv->out_pixel + o;
-    FOR_TILE(p, v) {
+    FOR_TILE (p, v) {
         float *to = out + (size_t)p * conv->out_pixel + v * VW;
         if (whole || v < vectors - 1)
             v_store(to, sum[p][v]);
@@ -168,8 +168,12 @@ VEC void conv_region(const theo_conv3x3 *conv, conv_shape shape) {
 }
 
 /* First layers get code of their own: with so few multiplications a tap, computing addresses would cost as much. */
-static void conv_1_channel(const theo_conv3x3 *conv) { conv_region(conv, (conv_shape){1, 1, 1}); }
-static void conv_3_channels(const theo_conv3x3 *conv) { conv_region(conv, (conv_shape){3, 3, 1}); }
+static void conv_1_channel(const theo_conv3x3 *conv) {
+    conv_region(conv, (conv_shape){1, 1, 1});
+}
+static void conv_3_channels(const theo_conv3x3 *conv) {
+    conv_region(conv, (conv_shape){3, 3, 1});
+}
 static void conv_any(const theo_conv3x3 *conv) {
     conv_region(conv, (conv_shape){conv->in_c, conv->in_pixel, conv->stride});
 }

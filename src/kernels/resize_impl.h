@@ -2,7 +2,9 @@
 #include "kernels/reference.h"
 
 /* a + weight * (b - a), in the form (1 - w) a + w b that keeps constants constant and infinities in place. */
-VEC vf blend(vf a, vf b, vf rest, vf weight) { return v_fma(b, weight, v_mul(a, rest)); }
+VEC vf blend(vf a, vf b, vf rest, vf weight) {
+    return v_fma(b, weight, v_mul(a, rest));
+}
 
 /* One output pixel between four of the input. */
 VEC void resize_pixel(const float *in[4], int channels, theo_resize_tap h, theo_resize_tap v, float *out) {
@@ -13,8 +15,9 @@ VEC void resize_pixel(const float *in[4], int channels, theo_resize_tap h, theo_
                                blend(v_load(in[2] + c), v_load(in[3] + c), left, right), high, low));
     if (c < channels) {
         int n = channels - c;
-        v_store_n(out + c, n, blend(blend(v_load_n(in[0] + c, n), v_load_n(in[1] + c, n), left, right),
-                                    blend(v_load_n(in[2] + c, n), v_load_n(in[3] + c, n), left, right), high, low));
+        v_store_n(out + c, n,
+                  blend(blend(v_load_n(in[0] + c, n), v_load_n(in[1] + c, n), left, right),
+                        blend(v_load_n(in[2] + c, n), v_load_n(in[3] + c, n), left, right), high, low));
     }
 }
 

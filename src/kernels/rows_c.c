@@ -2,14 +2,17 @@
 #include "kernels/tables.h"
 #include <math.h>
 
-static float larger(float a, float b) { return a > b ? a : b; }
+static float larger(float a, float b) {
+    return a > b ? a : b;
+}
 
 void theo_max_pool2_row_c(const float *top, const float *bottom, size_t in_pixel, int out_w, int channels, float *out,
                           size_t out_pixel) {
     for (int x = 0; x < out_w; x++) {
         const float *t = top + 2 * (size_t)x * in_pixel, *b = bottom + 2 * (size_t)x * in_pixel;
         for (int c = 0; c < channels; c++)
-            out[(size_t)x * out_pixel + (size_t)c] = larger(larger(t[c], t[in_pixel + (size_t)c]), larger(b[c], b[in_pixel + (size_t)c]));
+            out[(size_t)x * out_pixel + (size_t)c] =
+                larger(larger(t[c], t[in_pixel + (size_t)c]), larger(b[c], b[in_pixel + (size_t)c]));
     }
 }
 

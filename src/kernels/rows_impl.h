@@ -9,7 +9,8 @@ static void max_pool2_row(const float *top, const float *bottom, size_t in_pixel
     for (int x = 0; x < out_w; x++, top += 2 * in_pixel, bottom += 2 * in_pixel, out += out_pixel) {
         int c = 0;
         for (; c + VW <= channels; c += VW) {
-            vf t = v_max(v_load(top + c), v_load(top + in_pixel + c)), b = v_max(v_load(bottom + c), v_load(bottom + in_pixel + c));
+            vf t = v_max(v_load(top + c), v_load(top + in_pixel + c)),
+               b = v_max(v_load(bottom + c), v_load(bottom + in_pixel + c));
             v_store(out + c, v_max(t, b));
         }
         if (c < channels) {

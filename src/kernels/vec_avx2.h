@@ -11,7 +11,7 @@
 
 #define VW 8 /* lanes */
 /* Register tile of the direct convolution: pixels x vectors of output channels. */
-#define CONV_PIXELS 6
+#define CONV_PIXELS  6
 #define CONV_VECTORS 2
 /* Independent chains that fill the fused multiply-add units: at least units x latency, and all in registers. */
 #define FMA_CHAINS 12
@@ -20,6 +20,8 @@ typedef __m256 vf;  /* floats */
 typedef __m256i vi; /* int32 */
 typedef __m256 vm;  /* one truth value a lane */
 
+/* A word a line. clang-format would take three. */
+/* clang-format off */
 VEC vf v_zero(void) { return _mm256_setzero_ps(); }
 VEC vf v_set1(float x) { return _mm256_set1_ps(x); }
 VEC vf v_load(const float *p) { return _mm256_loadu_ps(p); }
@@ -95,5 +97,6 @@ VEC void v_transpose(vf r[VW]) {
         r[i + 4] = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x31);
     }
 }
+/* clang-format on */
 
 #endif

@@ -6,15 +6,17 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#define VW 16
-#define CONV_PIXELS 8
+#define VW           16
+#define CONV_PIXELS  8
 #define CONV_VECTORS 2
-#define FMA_CHAINS 16
+#define FMA_CHAINS   16
 
 typedef __m512 vf;
 typedef __m512i vi;
 typedef __mmask16 vm;
 
+/* A word a line. clang-format would take three. */
+/* clang-format off */
 VEC vf v_zero(void) { return _mm512_setzero_ps(); }
 VEC vf v_set1(float x) { return _mm512_set1_ps(x); }
 VEC vf v_load(const float *p) { return _mm512_loadu_ps(p); }
@@ -47,5 +49,6 @@ VEC vi vi_load(const int32_t *p) { return _mm512_loadu_si512(p); }
 VEC void vi_store(int32_t *p, vi a) { _mm512_storeu_si512(p, a); }
 VEC vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 VEC vi vi_select(vm m, vi a, vi b) { return _mm512_mask_blend_epi32(m, b, a); }
+/* clang-format on */
 
 #endif

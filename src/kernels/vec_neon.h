@@ -7,15 +7,17 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VW 4
-#define CONV_PIXELS 6
+#define VW           4
+#define CONV_PIXELS  6
 #define CONV_VECTORS 4
-#define FMA_CHAINS 24
+#define FMA_CHAINS   24
 
 typedef float32x4_t vf;
 typedef int32x4_t vi;
 typedef uint32x4_t vm;
 
+/* A word a line. clang-format would take three. */
+/* clang-format off */
 VEC vf v_zero(void) { return vdupq_n_f32(0.0f); }
 VEC vf v_set1(float x) { return vdupq_n_f32(x); }
 VEC vf v_load(const float *p) { return vld1q_f32(p); }
@@ -68,5 +70,6 @@ VEC void v_transpose(vf r[VW]) {
     r[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
     r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
+/* clang-format on */
 
 #endif

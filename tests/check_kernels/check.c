@@ -19,11 +19,17 @@ uint32_t check_bits(check *c) {
     return (uint32_t)((z ^ (z >> 31)) >> 32);
 }
 
-int check_between(check *c, int low, int high) { return low + (int)(check_bits(c) % (uint32_t)(high - low + 1)); }
+int check_between(check *c, int low, int high) {
+    return low + (int)(check_bits(c) % (uint32_t)(high - low + 1));
+}
 
-static double unit(check *c) { return ((double)check_bits(c) + 0.5) / 4294967296.0; }
+static double unit(check *c) {
+    return ((double)check_bits(c) + 0.5) / 4294967296.0;
+}
 
-bool check_chance(check *c, double probability) { return unit(c) < probability; }
+bool check_chance(check *c, double probability) {
+    return unit(c) < probability;
+}
 
 float check_normal(check *c) {
     double u = unit(c), v = unit(c);
@@ -31,7 +37,8 @@ float check_normal(check *c) {
 }
 
 static float nasty(check *c) {
-    static const float special[] = {0.0f, -0.0f, 1e-40f, -1e-40f, FLT_MIN, -FLT_MIN, FLT_TRUE_MIN, 1e15f, -1e15f, 1e-30f, 1.0f, -1.0f};
+    static const float special[] = {0.0f,         -0.0f, 1e-40f, -1e-40f, FLT_MIN, -FLT_MIN,
+                                    FLT_TRUE_MIN, 1e15f, -1e15f, 1e-30f,  1.0f,    -1.0f};
     if (check_chance(c, 0.4))
         return special[check_bits(c) % (sizeof special / sizeof special[0])];
     return check_normal(c);
@@ -82,7 +89,9 @@ void *check_buffer(check *c, size_t n, size_t element) {
     return block->begin;
 }
 
-float *check_floats(check *c, size_t n) { return check_buffer(c, n, sizeof(float)); }
+float *check_floats(check *c, size_t n) {
+    return check_buffer(c, n, sizeof(float));
+}
 
 float *check_values(check *c, check_kind kind, size_t n) {
     float *x = check_floats(c, n);
@@ -90,7 +99,9 @@ float *check_values(check *c, check_kind kind, size_t n) {
     return x;
 }
 
-float *check_copy(check *c, const float *x, size_t n) { return memcpy(check_floats(c, n), x, n * sizeof(float)); }
+float *check_copy(check *c, const float *x, size_t n) {
+    return memcpy(check_floats(c, n), x, n * sizeof(float));
+}
 
 static bool intact(const uint8_t *from, const uint8_t *to) {
     static const uint32_t untouched = CHECK_UNTOUCHED;

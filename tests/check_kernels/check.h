@@ -11,10 +11,10 @@
 typedef struct check_block check_block;
 
 typedef struct check {
-    const theo_kernels *c, *k; /* reference, level under test */
-    int threads;               /* --threads, for benches that use more than one */
-    theo_pool *pool;           /* of that many, NULL with one */
-    uint64_t random;           /* state */
+    const theo_kernels *c, *k;       /* reference, level under test */
+    int threads;                     /* --threads, for benches that use more than one */
+    theo_pool *pool;                 /* of that many, NULL with one */
+    uint64_t random;                 /* state */
     double best_peak, best_peak_all; /* GFLOP/s of one and of all threads: see check_peak */
 
     const char *test;

@@ -9,10 +9,11 @@ static void error_bound(check *c, const theo_conv3x3 *conv, float *bound, size_t
     theo_conv3x3 magnitude = *conv;
     size_t in_n = (size_t)(conv->in_h - 1) * conv->in_row + (size_t)(conv->in_w - 1) * conv->in_pixel + (size_t)conv->in_c;
     size_t weight_n = theo_conv3x3_packed_floats(conv->out_c, conv->in_c), out_c = (size_t)conv->out_c;
-    size_t region = (size_t)(conv->y1 - conv->y0 - 1) * conv->residual_row +
-                    (size_t)(conv->x1 - conv->x0 - 1) * conv->residual_pixel + out_c;
-    const float **arrays[] = {&magnitude.in, &magnitude.weight, &magnitude.epilogue.bias, &magnitude.epilogue.scale,
-                              &magnitude.epilogue.shift, &magnitude.residual};
+    size_t region =
+        (size_t)(conv->y1 - conv->y0 - 1) * conv->residual_row + (size_t)(conv->x1 - conv->x0 - 1) * conv->residual_pixel + out_c;
+    const float **arrays[] = {
+        &magnitude.in,      &magnitude.weight, &magnitude.epilogue.bias, &magnitude.epilogue.scale, &magnitude.epilogue.shift,
+        &magnitude.residual};
     size_t sizes[] = {in_n, weight_n, out_c, out_c, out_c, region};
     for (int i = 0; i < 6; i++) {
         if (!*arrays[i])
@@ -93,8 +94,8 @@ static void prove_one(check *c, check_kind kind) {
     c->k->conv3x3(&part);
     check_compare(c, "in two parts", parts, got, NULL, n);
     check_end(c, "%d -> %d channels, input %dx%d, stride %d, %s, rows %d..%d, columns %d..%d%s%s%s%s", conv.in_c, conv.out_c,
-              conv.in_w, conv.in_h, conv.stride, conv.padding == THEO_PAD_ZERO ? "zeros" : "replicate", conv.y0, conv.y1,
-              conv.x0, conv.x1, conv.epilogue.bias ? ", bias" : "", conv.epilogue.act == THEO_ACT_RELU ? ", relu" : "",
+              conv.in_w, conv.in_h, conv.stride, conv.padding == THEO_PAD_ZERO ? "zeros" : "replicate", conv.y0, conv.y1, conv.x0,
+              conv.x1, conv.epilogue.bias ? ", bias" : "", conv.epilogue.act == THEO_ACT_RELU ? ", relu" : "",
               conv.epilogue.scale ? ", affine" : "", conv.residual ? ", residual" : "");
 }
 
@@ -125,7 +126,9 @@ static void run(void *context) {
     }
 }
 
-static double flops(const job *j) { return 18.0 * j->conv.in_c * j->conv.out_c * j->h * j->w; }
+static double flops(const job *j) {
+    return 18.0 * j->conv.in_c * j->conv.out_c * j->h * j->w;
+}
 
 static void time_one(check *c, int in_c, int out_c, int h, int w, int stride, int rows, int columns) {
     job j = {.k = c->k, .rows = rows, .columns = columns, .h = (h - 1) / stride + 1, .w = (w - 1) / stride + 1};
@@ -133,11 +136,18 @@ static void time_one(check *c, int in_c, int out_c, int h, int w, int stride, in
     float *weight = check_values(c, CHECK_NORMAL, o * i * 9), *packed = check_floats(c, theo_conv3x3_packed_floats(out_c, in_c));
     theo_conv3x3_pack(out_c, in_c, weight, packed);
     j.conv = (theo_conv3x3){.in = check_values(c, CHECK_NORMAL, (size_t)h * (size_t)w * i),
-                            .in_h = h, .in_w = w, .in_c = in_c, .in_row = (size_t)w * i, .in_pixel = i,
-                            .weight = packed, .out_c = out_c, .stride = stride,
+                            .in_h = h,
+                            .in_w = w,
+                            .in_c = in_c,
+                            .in_row = (size_t)w * i,
+                            .in_pixel = i,
+                            .weight = packed,
+                            .out_c = out_c,
+                            .stride = stride,
                             .epilogue = {.bias = check_values(c, CHECK_NORMAL, o), .act = THEO_ACT_RELU},
                             .out = check_floats(c, (size_t)rows * (size_t)columns * o),
-                            .out_row = (size_t)columns * o, .out_pixel = o};
+                            .out_row = (size_t)columns * o,
+                            .out_pixel = o};
     check_result result = {.flops = flops(&j), .seconds = check_seconds(run, &j)};
     j.k = c->c;
     j.h = 1; /* of the C level, one row tells enough */

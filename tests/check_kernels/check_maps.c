@@ -5,8 +5,12 @@
 
 static void prove_resize(check *c) {
     for (int i = 0; i < 400; i++) {
-        theo_resize r = {.in_h = check_between(c, 1, 9), .in_w = check_between(c, 1, 9), .channels = check_between(c, 1, 35),
-                         .out_h = check_between(c, 1, 20), .out_w = check_between(c, 1, 20), .align_corners = check_chance(c, 0.5)};
+        theo_resize r = {.in_h = check_between(c, 1, 9),
+                         .in_w = check_between(c, 1, 9),
+                         .channels = check_between(c, 1, 35),
+                         .out_h = check_between(c, 1, 20),
+                         .out_w = check_between(c, 1, 20),
+                         .align_corners = check_chance(c, 0.5)};
         size_t channels = (size_t)r.channels;
         r.in_pixel = channels + (size_t)check_between(c, 0, 2);
         r.in_row = r.in_pixel * (size_t)r.in_w + (size_t)check_between(c, 0, 2);
@@ -53,7 +57,8 @@ static void prove_transpose(check *c) {
 /* What is left of the chains is term / (1 - factor) = 1 each: the sum counts them. */
 static void prove_fma(check *c) {
     float sum = c->k->fma_rounds(2000), again = c->k->fma_rounds(4000), allowed = sum * 1e-3f;
-    check_that(c, sum > 1.0f && c->k->fma_flops >= 2.0 * (double)sum * 0.99, "sum %g, %g FLOP a round", (double)sum, c->k->fma_flops);
+    check_that(c, sum > 1.0f && c->k->fma_flops >= 2.0 * (double)sum * 0.99, "sum %g, %g FLOP a round", (double)sum,
+               c->k->fma_flops);
     check_compare(c, "twice the rounds", &again, &sum, &allowed, 1);
     check_end(c, "2000 rounds");
 }
@@ -72,9 +77,19 @@ static void run_resize(void *context) {
 
 static void time_resize(check *c, int channels, int in, int out) {
     size_t pixel = (size_t)channels, in_n = (size_t)in * (size_t)in * pixel, n = (size_t)out * (size_t)out * pixel;
-    resize_job j = {c->k, {.in = check_values(c, CHECK_NORMAL, in_n), .in_h = in, .in_w = in, .channels = channels,
-                           .in_row = (size_t)in * pixel, .in_pixel = pixel, .out = check_floats(c, n), .out_h = out, .out_w = out,
-                           .out_row = (size_t)out * pixel, .out_pixel = pixel, .y1 = out}};
+    resize_job j = {c->k,
+                    {.in = check_values(c, CHECK_NORMAL, in_n),
+                     .in_h = in,
+                     .in_w = in,
+                     .channels = channels,
+                     .in_row = (size_t)in * pixel,
+                     .in_pixel = pixel,
+                     .out = check_floats(c, n),
+                     .out_h = out,
+                     .out_w = out,
+                     .out_row = (size_t)out * pixel,
+                     .out_pixel = pixel,
+                     .y1 = out}};
     double bytes = 4.0 * (double)(in_n + n);
     check_result result = {.bytes = bytes, .seconds = check_seconds(run_resize, &j), .c_work = bytes};
     j.k = c->c;

@@ -4,7 +4,9 @@
 #include <stdio.h>
 
 /* Lengths around the vectors of all levels: 1 .. 2 * 16 + 1 and some, now and then a long one. */
-static int length(check *c) { return check_chance(c, 0.1) ? check_between(c, 100, 400) : check_between(c, 1, 37); }
+static int length(check *c) {
+    return check_chance(c, 0.1) ? check_between(c, 100, 400) : check_between(c, 1, 37);
+}
 
 static float *constant(check *c, float value, size_t n) {
     float *x = check_floats(c, n);
@@ -19,7 +21,8 @@ static void prove_pool(check *c) {
     for (int i = 0; i < 300; i++) {
         int channels = length(c), out_w = check_between(c, 1, 6);
         size_t in_pixel = (size_t)(channels + check_between(c, 0, 3)), out_pixel = (size_t)(channels + check_between(c, 0, 3));
-        size_t in_n = (2 * (size_t)out_w - 1) * in_pixel + (size_t)channels, n = ((size_t)out_w - 1) * out_pixel + (size_t)channels;
+        size_t in_n = (2 * (size_t)out_w - 1) * in_pixel + (size_t)channels,
+               n = ((size_t)out_w - 1) * out_pixel + (size_t)channels;
         const float *top = check_values(c, CHECK_NASTY, in_n), *bottom = check_values(c, CHECK_NASTY, in_n);
         float *want = check_floats(c, n), *got = check_floats(c, n);
         c->c->max_pool2_row(top, bottom, in_pixel, out_w, channels, want, out_pixel);
@@ -171,7 +174,8 @@ static void prove_top2_columns(check *c) {
         check_compare(c, "best", got.best, want.best, NULL, (size_t)n);
         check_compare(c, "second", got.second, want.second, NULL, (size_t)n);
         for (int j = 0; j < n; j++)
-            check_that(c, got.index[j] == want.index[j], "index[%d] is %d, expected %d", j, (int)got.index[j], (int)want.index[j]);
+            check_that(c, got.index[j] == want.index[j], "index[%d] is %d, expected %d", j, (int)got.index[j],
+                       (int)want.index[j]);
         check_end(c, "%d columns", n);
     }
 }
@@ -230,11 +234,21 @@ static void time_rows(check *c, void (*run)(void *), int rows, int columns, doub
     check_end(c, "%s", line);
 }
 
-static void bench_pool(check *c) { time_rows(c, run_pool, 640, 64, 0.25, "two rows of pixels"); }
-static void bench_softmax(check *c) { time_rows(c, run_softmax, 64, 1024, 1.0, "rows"); }
-static void bench_cell_softmax(check *c) { time_rows(c, run_cell_softmax, 80, 65, 1.0, "cells"); }
-static void bench_norm(check *c) { time_rows(c, run_norm, 80, 256, 1.0, "rows"); }
-static void bench_top2_row(check *c) { time_rows(c, run_top2_row, 64, 1024, 0.0, "rows"); }
+static void bench_pool(check *c) {
+    time_rows(c, run_pool, 640, 64, 0.25, "two rows of pixels");
+}
+static void bench_softmax(check *c) {
+    time_rows(c, run_softmax, 64, 1024, 1.0, "rows");
+}
+static void bench_cell_softmax(check *c) {
+    time_rows(c, run_cell_softmax, 80, 65, 1.0, "cells");
+}
+static void bench_norm(check *c) {
+    time_rows(c, run_norm, 80, 256, 1.0, "rows");
+}
+static void bench_top2_row(check *c) {
+    time_rows(c, run_top2_row, 64, 1024, 0.0, "rows");
+}
 
 const check_test check_row_tests[] = {
     {"max_pool2_row", prove_pool, bench_pool},

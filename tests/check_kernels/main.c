@@ -22,7 +22,9 @@ static const check_test *const groups[] = {check_math_tests, check_gemm_tests,  
 /* A kernel that touches a guard page ends its test, not the run. */
 static sigjmp_buf on_fault;
 
-static void fault(int signal_number) { siglongjmp(on_fault, signal_number); }
+static void fault(int signal_number) {
+    siglongjmp(on_fault, signal_number);
+}
 
 typedef struct options {
     bool bench;
