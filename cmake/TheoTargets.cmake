@@ -19,6 +19,10 @@ if(THEO_SANITIZE)
   target_compile_options(theo_flags INTERFACE -fsanitize=${THEO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(theo_flags INTERFACE -fsanitize=${THEO_SANITIZE})
 endif()
+if(THEO_BUILD_FUZZERS) # coverage of the library's own code guides the fuzzers
+  target_compile_options(theo_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(theo_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 target_include_directories(theo_flags INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
 target_compile_definitions(theo_flags INTERFACE _GNU_SOURCE)
 
