@@ -58,8 +58,8 @@ void theo_plan_free(theo_plan *plan);
 theo_tensor theo_plan_input(theo_plan *plan, const char *name, int h, int w, int c);
 theo_tensor theo_plan_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, int stride,
                            theo_padding padding, theo_epilogue epilogue);
-/* Two 3x3 convolutions, stride 1, zero padding. Where the first has few input channels (packed for the direct form) and the second
- * is a Winograd one, what lies between is never stored; else these are two ops. */
+/* Two 3x3 convolutions, stride 1, zero padding. Where the first has few input channels (packed for the direct form) and the
+ * second is a Winograd one, what lies between is never stored; else these are two ops. */
 theo_tensor theo_plan_conv_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *first,
                                 theo_epilogue first_epilogue, const theo_packed *second, theo_epilogue second_epilogue);
 theo_tensor theo_plan_linear(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, theo_epilogue epilogue);
