@@ -3,7 +3,7 @@
 #include "engine/conv3x3.h"
 #include "engine/linear.h"
 #include "engine/op.h"
-#include "engine/rows.h"
+#include "engine/row_ops.h"
 
 /* ---- linear */
 

@@ -1,4 +1,4 @@
-#include "engine/rows.h"
+#include "engine/row_ops.h"
 
 /* Floats that one task reads, roughly: enough to hide the cost of handing it out, little enough to keep the threads even. */
 enum { TASK_FLOATS = 16384 };

@@ -1,6 +1,6 @@
-/* rows.h - ops that treat each row of pixels, or each pixel, by itself: cut into runs of rows for the pool. */
-#ifndef THEO_ENGINE_ROWS_H
-#define THEO_ENGINE_ROWS_H
+/* row_ops.h - ops that treat each row of pixels, or each pixel, by itself: cut into runs of rows for the pool. */
+#ifndef THEO_ENGINE_ROW_OPS_H
+#define THEO_ENGINE_ROW_OPS_H
 
 #include "engine/op.h"
 
