@@ -1,8 +1,8 @@
 /* essential.c - robust relative pose of two calibrated cameras.
  *
- * RANSAC over five-point samples, ranked by the truncated squared Sampson distance (MSAC, Torr and Zisserman 2000), with local optimisation of
- * each new best model and a final refinement: Levenberg-Marquardt over rotation and direction of translation on the Sampson distance
- * under a redescending kernel (Geman and McClure 1987) over all pairs, whose width follows the noise. */
+ * RANSAC over five-point samples, ranked by the truncated squared Sampson distance (MSAC, Torr and Zisserman 2000), with local
+ * optimisation of each new best model and a final refinement: Levenberg-Marquardt over rotation and direction of translation on
+ * the Sampson distance under a redescending kernel (Geman and McClure 1987) over all pairs, whose width follows the noise. */
 #include "base/error.h"
 #include "geometry/fivepoint.h"
 #include "geometry/linalg.h"
@@ -217,8 +217,8 @@ static void apply_step(const void *context, const double *state, const double *s
     memcpy(moved, &q, sizeof q);
 }
 
-/* Variance of the noise from the median squared distance of the inliers (that of a chi-square with one degree of freedom is 0.455), not
- * below a twentieth of a pixel. 0 when there are too few to tell. */
+/* Variance of the noise from the median squared distance of the inliers (that of a chi-square with one degree of freedom is
+ * 0.455), not below a twentieth of a pixel. 0 when there are too few to tell. */
 static double noise2(const fit *f, const double E[9]) {
     int n = 0;
     for (int i = 0; i < f->count; i++) {
@@ -298,8 +298,8 @@ static bool search(const fit *f, const theo_ransac_options *o, theo_random *rand
 
 /* ---------------------------------------------------------------- a camera that only turned */
 
-/* Do the inliers of E move as under a rotation alone, within their noise? Then E fits with any translation. The rotation that maps the rays best
- * (Kabsch 1976), reweighted a few times, goes to R. */
+/* Do the inliers of E move as under a rotation alone, within their noise? Then E fits with any translation. The rotation that
+ * maps the rays best (Kabsch 1976), reweighted a few times, goes to R. */
 static bool is_rotation_only(const fit *f, const double E[9], double R[9]) {
     double variance = noise2(f, E), width2 = INFINITY, median = 0;
     if (variance == 0)
@@ -335,15 +335,16 @@ static bool is_rotation_only(const fit *f, const double E[9], double R[9]) {
             U[3 * k + 2] *= sign;
         theo_mat3_multiply(R, U, Vt);
     }
-    /* Noise of both points counts fully here: variance 2 sigma2 in each direction, median 1.386 times that. Half as much again: parallax
-     * that small carries no direction. */
+    /* Noise of both points counts fully here: variance 2 sigma2 in each direction, median 1.386 times that. Half as much again:
+     * parallax that small carries no direction. */
     return median <= 1.5 * 1.386 * 2 * variance;
 }
 
 /* ---------------------------------------------------------------- the call */
 
 /* Normalised pairs in random order: sums that stop early then see all parts of the picture, whatever the caller's order. */
-static void fill_pairs(pair *pairs, const float *xy_a, const float *xy_b, int count, const theo_intrinsics c[2], theo_random *random) {
+static void fill_pairs(pair *pairs, const float *xy_a, const float *xy_b, int count, const theo_intrinsics c[2],
+                       theo_random *random) {
     for (int i = 0; i < count; i++) {
         int place = theo_random_below(random, i + 1);
         pairs[i] = pairs[place];
@@ -354,7 +355,8 @@ static void fill_pairs(pair *pairs, const float *xy_a, const float *xy_b, int co
 }
 
 /* The fit proper; NULL, or the reason why there is none. */
-static const char *fit_pairs(fit *f, const theo_ransac_options *o, theo_random *random, theo_relative_pose *out, uint8_t *inliers) {
+static const char *fit_pairs(fit *f, const theo_ransac_options *o, theo_random *random, theo_relative_pose *out,
+                             uint8_t *inliers) {
     double E[9];
     if (!search(f, o, random, E) || count_inliers(f, E, NULL) < SAMPLE)
         return "no model has 5 inliers";
@@ -376,7 +378,8 @@ static theo_status check_cameras(const theo_intrinsics cameras[2], theo_error *e
         const theo_intrinsics *c = &cameras[i];
         if (!(c->fx > 0 && c->fy > 0) || !isfinite(c->fx) || !isfinite(c->fy) || !isfinite(c->cx) || !isfinite(c->cy))
             return theo_fail(err, THEO_ARGUMENT, NULL, i ? "cameras[1]" : "cameras[0]",
-                             "fx %g, fy %g, cx %g, cy %g: focal lengths must be positive, all finite", c->fx, c->fy, c->cx, c->cy);
+                             "fx %g, fy %g, cx %g, cy %g: focal lengths must be positive, all finite", c->fx, c->fy, c->cx,
+                             c->cy);
     }
     return THEO_OK;
 }
@@ -405,7 +408,8 @@ theo_status theo_fit_essential(const float *xy_a, const float *xy_b, int count, 
     theo_random random = {o.seed};
     fill_pairs(pairs, xy_a, xy_b, count, cameras, &random);
     double pixel = 4 / (cameras[0].fx + cameras[0].fy + cameras[1].fx + cameras[1].fy);
-    fit f = {.pairs = pairs, .count = count, .scratch = scratch, .pixel = pixel, .limit2 = o.threshold * pixel * o.threshold * pixel};
+    fit f = {
+        .pairs = pairs, .count = count, .scratch = scratch, .pixel = pixel, .limit2 = o.threshold * pixel * o.threshold * pixel};
     out->reason = fit_pairs(&f, &o, &random, out, inliers);
     out->found = out->reason == NULL;
     theo_free(pairs);

@@ -1,7 +1,8 @@
 /* fivepoint.c - the five-point problem (D. Nister, "An efficient solution to the five-point relative pose problem", PAMI 2004).
  *
- * Five pairs leave E = x X + y Y + z Z + W. That its determinant vanishes and 2 E E^T E = trace(E E^T) E gives ten cubic equations in
- * x, y, z. Elimination leaves three that are linear in x and y with polynomials in z as factors; their determinant has degree ten. */
+ * Five pairs leave E = x X + y Y + z Z + W. That its determinant vanishes and 2 E E^T E = trace(E E^T) E gives ten cubic
+ * equations in x, y, z. Elimination leaves three that are linear in x and y with polynomials in z as factors; their determinant
+ * has degree ten. */
 #include "geometry/fivepoint.h"
 
 #include "geometry/linalg.h"
@@ -16,8 +17,9 @@
 enum { LINEAR = 4, SQUARE = 10, CUBIC = 20 };
 
 static const int square_of[LINEAR][LINEAR] = {{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 5, 7, 8}, {3, 6, 8, 9}};
-static const int cubic_of[SQUARE][LINEAR] = {{0, 2, 4, 5},   {2, 3, 8, 9},   {4, 8, 10, 11},  {5, 9, 11, 12},  {3, 1, 6, 7},
-                                             {8, 6, 13, 14}, {9, 7, 14, 15}, {10, 13, 16, 17}, {11, 14, 17, 18}, {12, 15, 18, 19}};
+static const int cubic_of[SQUARE][LINEAR] = {{0, 2, 4, 5},     {2, 3, 8, 9},    {4, 8, 10, 11}, {5, 9, 11, 12},
+                                             {3, 1, 6, 7},     {8, 6, 13, 14},  {9, 7, 14, 15}, {10, 13, 16, 17},
+                                             {11, 14, 17, 18}, {12, 15, 18, 19}};
 
 /* out += scale * p * q */
 static void add_square(double out[SQUARE], const double p[LINEAR], const double q[LINEAR], double scale) {

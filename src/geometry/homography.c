@@ -1,10 +1,10 @@
 /* homography.c - robust homography: RANSAC over exact fits to four pairs, local optimisation of each new best model, refinement.
  *
- * Samples are fitted in closed form in Hartley-normalised coordinates (Hartley and Zisserman 2004, section 4.4); models are ranked by
- * the truncated squared distance in image B (MSAC, Torr and Zisserman 2000); each new best one is optimised on its inliers at once
- * (Lebeda, Matas and Chum 2012). The refinement minimises the Sampson distance, which counts the noise of the points of A as well,
- * under a redescending kernel (Geman and McClure 1987) over all pairs, whose width follows the noise that is there: no pair is in or out
- * by a hair, so that the result does not depend on which sample happened to win. */
+ * Samples are fitted in closed form in Hartley-normalised coordinates (Hartley and Zisserman 2004, section 4.4); models are
+ * ranked by the truncated squared distance in image B (MSAC, Torr and Zisserman 2000); each new best one is optimised on its
+ * inliers at once (Lebeda, Matas and Chum 2012). The refinement minimises the Sampson distance, which counts the noise of the
+ * points of A as well, under a redescending kernel (Geman and McClure 1987) over all pairs, whose width follows the noise that is
+ * there: no pair is in or out by a hair, so that the result does not depend on which sample happened to win. */
 #include "base/error.h"
 #include "geometry/linalg.h"
 #include "geometry/ransac.h"
@@ -14,8 +14,8 @@
 
 enum {
     SAMPLE = 4,
-    MIN_ITERATIONS = 200,  /* a lucky first sample must not end the search */
-    LOCAL_PAIRS = 1000,    /* local optimisation needs no more */
+    MIN_ITERATIONS = 200, /* a lucky first sample must not end the search */
+    LOCAL_PAIRS = 1000,   /* local optimisation needs no more */
     LM_STEPS = 10,
     FINAL_ROUNDS = 5
 };
@@ -61,8 +61,8 @@ static double area(const double p[2], const double q[2], const double r[2]) {
     return (q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0]);
 }
 
-/* The four triples must be proper triangles in both images, and turn the same way in both (or all the other way): a plane seen by a
- * camera keeps the orientation of points in front of it. */
+/* The four triples must be proper triangles in both images, and turn the same way in both (or all the other way): a plane seen by
+ * a camera keeps the orientation of points in front of it. */
 static bool is_plausible(const pair s[SAMPLE]) {
     static const int triples[4][3] = {{0, 1, 2}, {0, 1, 3}, {0, 2, 3}, {1, 2, 3}};
     const double smallest = 1e-4;
@@ -211,8 +211,8 @@ static void apply_step(const void *context, const double *H, const double *step,
         moved[k] /= sqrt(size);
 }
 
-/* Noise of the inliers from the median of their squared residuals (that of a chi-square with two degrees of freedom is 1.386), not below a
- * tenth of a pixel. 0 when there are too few to tell. */
+/* Noise of the inliers from the median of their squared residuals (that of a chi-square with two degrees of freedom is 1.386),
+ * not below a tenth of a pixel. 0 when there are too few to tell. */
 static double noise2(const fit *f, const double H[9]) {
     int n = 0;
     for (int i = 0; i < f->count; i++) {
@@ -270,7 +270,8 @@ static bool search(const fit *f, const theo_ransac_options *o, theo_random *rand
 }
 
 /* Normalised pairs in random order: sums that stop early then see all parts of the picture, whatever the caller's order. */
-static void fill_pairs(pair *pairs, const float *xy_a, const float *xy_b, int count, const frame *a, const frame *b, theo_random *random) {
+static void fill_pairs(pair *pairs, const float *xy_a, const float *xy_b, int count, const frame *a, const frame *b,
+                       theo_random *random) {
     for (int i = 0; i < count; i++) {
         int place = theo_random_below(random, i + 1);
         pairs[i] = pairs[place];
@@ -300,8 +301,8 @@ static bool to_pixels(double H[9], const double N[9], const frame *a, const fram
 }
 
 /* The fit proper; NULL, or the reason why there is none. */
-static const char *fit_pairs(fit *f, const theo_ransac_options *o, theo_random *random, const frame *a, const frame *b, double H[9],
-                             uint8_t *inliers, int *inlier_count) {
+static const char *fit_pairs(fit *f, const theo_ransac_options *o, theo_random *random, const frame *a, const frame *b,
+                             double H[9], uint8_t *inliers, int *inlier_count) {
     double best[9], refined[9];
     if (!search(f, o, random, best))
         return "no four pairs span a proper quadrangle in both images";

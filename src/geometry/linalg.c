@@ -1,4 +1,5 @@
-/* linalg.c - small dense linear algebra: 3x3 helpers, symmetric eigenvalues, SVD, elimination, polynomial roots, Levenberg-Marquardt. */
+/* linalg.c - small dense linear algebra: 3x3 helpers, symmetric eigenvalues, SVD, elimination, polynomial roots,
+ * Levenberg-Marquardt. */
 #include "geometry/linalg.h"
 
 #include <float.h>
@@ -393,7 +394,8 @@ static double polish(const sturm_chain *chain, double low, double high, int chan
 }
 
 /* Roots in (low, high], left to right. */
-static int isolate(const sturm_chain *chain, double low, double high, int changes_low, int changes_high, int depth, double *roots) {
+static int isolate(const sturm_chain *chain, double low, double high, int changes_low, int changes_high, int depth,
+                   double *roots) {
     int count = changes_low - changes_high;
     if (count <= 0)
         return 0;

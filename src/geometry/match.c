@@ -1,7 +1,7 @@
 /* match.c - mutual nearest neighbours without the N x M matrix of similarities.
  *
- * A task takes a block of B, packs it once, and multiplies all of A with it, a few rows at a time: scores of those rows go into the
- * running best of the rows (kept by each worker, merged at the end) and of the block's columns (complete when the task ends).
+ * A task takes a block of B, packs it once, and multiplies all of A with it, a few rows at a time: scores of those rows go into
+ * the running best of the rows (kept by each worker, merged at the end) and of the block's columns (complete when the task ends).
  * Equal scores go to the lowest index everywhere, so that neither blocks nor threads show in the result. */
 #include "base/error.h"
 #include "base/pool.h"
@@ -16,13 +16,13 @@ enum { BLOCK_BYTES = 512 << 10 }; /* of packed B: half of a small second-level c
 typedef struct matcher {
     const theo_kernels *kernels;
     const theo_keypoints *a, *b;
-    int block, chunks;             /* columns of a block (a multiple of nr); depth in chunks of 16 */
+    int block, chunks; /* columns of a block (a multiple of nr); depth in chunks of 16 */
     int workers;
-    float *scratch;                /* [workers][scratch_floats]: B panels, A panel, tile, scores */
+    float *scratch; /* [workers][scratch_floats]: B panels, A panel, tile, scores */
     size_t scratch_floats;
-    theo_top2 *rows;               /* [workers][a->count] */
+    theo_top2 *rows;                    /* [workers][a->count] */
     float *column_best, *column_second; /* [b->count] */
-    int32_t *column_index;         /* [b->count] */
+    int32_t *column_index;              /* [b->count] */
 } matcher;
 
 void theo_match_options_init(theo_match_options *options) {
@@ -158,26 +158,28 @@ static theo_status check(const theo_keypoints *a, const theo_keypoints *b, const
     if (!a || !b)
         return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "the keypoints of an image are NULL");
     if (o->size != sizeof *o)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "theo_match_options.size", "is %zu, not %zu: use theo_match_options_init", o->size,
-                         sizeof *o);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "theo_match_options.size", "is %zu, not %zu: use theo_match_options_init",
+                         o->size, sizeof *o);
     if (!(o->ratio >= 0 && o->ratio <= 1))
-        return theo_fail(err, THEO_ARGUMENT, NULL, "theo_match_options.ratio", "is %g: must lie between 0 (off) and 1", (double)o->ratio);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "theo_match_options.ratio", "is %g: must lie between 0 (off) and 1",
+                         (double)o->ratio);
     if (isnan(o->min_similarity))
         return theo_fail(err, THEO_ARGUMENT, NULL, "theo_match_options.min_similarity", "is not a number");
     if (a->count < 0 || b->count < 0)
         return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "the number of keypoints is negative");
     if (a->model && b->model && strcmp(a->model, b->model) != 0)
-        return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "descriptors of different models (%s and %s) do not compare", a->model, b->model);
+        return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "descriptors of different models (%s and %s) do not compare", a->model,
+                         b->model);
     if (a->descriptor_dim != b->descriptor_dim)
-        return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "descriptors of different lengths (%d and %d) do not compare", a->descriptor_dim,
-                         b->descriptor_dim);
+        return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "descriptors of different lengths (%d and %d) do not compare",
+                         a->descriptor_dim, b->descriptor_dim);
     if ((a->count && (a->descriptor_dim < 1 || !a->descriptors)) || (b->count && (b->descriptor_dim < 1 || !b->descriptors)))
         return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "keypoints without descriptors cannot be matched");
     return THEO_OK;
 }
 
-theo_status theo_match(const theo_keypoints *a, const theo_keypoints *b, const theo_match_options *options, theo_matches **matches,
-                       theo_error *err) {
+theo_status theo_match(const theo_keypoints *a, const theo_keypoints *b, const theo_match_options *options,
+                       theo_matches **matches, theo_error *err) {
     theo_match_options o;
     theo_match_options_init(&o);
     if (options)

@@ -15,18 +15,18 @@ static theo_status check_points(const float *xy, int count, const char *name, th
         return theo_fail(err, THEO_ARGUMENT, NULL, name, "is NULL, but count is %d", count);
     for (int i = 0; i < count; i++)
         if (!isfinite(xy[2 * i]) || !isfinite(xy[2 * i + 1]))
-            return theo_fail(err, THEO_ARGUMENT, NULL, name, "point %d is (%g, %g): coordinates must be finite", i, (double)xy[2 * i],
-                             (double)xy[2 * i + 1]);
+            return theo_fail(err, THEO_ARGUMENT, NULL, name, "point %d is (%g, %g): coordinates must be finite", i,
+                             (double)xy[2 * i], (double)xy[2 * i + 1]);
     return THEO_OK;
 }
 
-theo_status theo_ransac_check(theo_ransac_options *checked, const theo_ransac_options *options, const float *xy_a, const float *xy_b,
-                              int count, theo_error *err) {
+theo_status theo_ransac_check(theo_ransac_options *checked, const theo_ransac_options *options, const float *xy_a,
+                              const float *xy_b, int count, theo_error *err) {
     theo_ransac_options_init(checked);
     if (options) {
         if (options->size != sizeof *options)
-            return theo_fail(err, THEO_ARGUMENT, NULL, "theo_ransac_options.size", "is %zu, not %zu: use theo_ransac_options_init",
-                             options->size, sizeof *options);
+            return theo_fail(err, THEO_ARGUMENT, NULL, "theo_ransac_options.size",
+                             "is %zu, not %zu: use theo_ransac_options_init", options->size, sizeof *options);
         *checked = *options;
     }
     if (!(checked->threshold > 0) || !isfinite(checked->threshold))

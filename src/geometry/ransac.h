@@ -5,8 +5,8 @@
 #include <theo/geometry.h>
 
 /* Checks options and points (finite, count >= 0, pointers); NULL options become the defaults in *checked. */
-theo_status theo_ransac_check(theo_ransac_options *checked, const theo_ransac_options *options, const float *xy_a, const float *xy_b,
-                              int count, theo_error *err);
+theo_status theo_ransac_check(theo_ransac_options *checked, const theo_ransac_options *options, const float *xy_a,
+                              const float *xy_b, int count, theo_error *err);
 
 /* A generator of its own (splitmix64), so that results depend on the seed alone. */
 typedef struct theo_random {

@@ -8,11 +8,12 @@
  *     keep     a candidate whose score is the maximum of row_max over y - r .. y + r
  *
  * Most candidates meet a greater neighbour after a look or two. Ties and plateaus cost at most 2r + 1 looks a candidate, and
- * suppression at most 2r + 1 writes a pixel, whatever the map. What a band of rows decides is right from 5r rows inside its cut edges
- * (r for the first maximum, then 2r for each suppression and maximum), hence the halo.
+ * suppression at most 2r + 1 writes a pixel, whatever the map. What a band of rows decides is right from 5r rows inside its cut
+ * edges (r for the first maximum, then 2r for each suppression and maximum), hence the halo.
  *
  * A selected point is a 64-bit key whose order is that of the result: score descending, then y, then x:
- *     bits 63..32: complement of the score's bits (scores are >= 0, so their bits order like the numbers); bits 31..0: y * width + x. */
+ *     bits 63..32: complement of the score's bits (scores are >= 0, so their bits order like the numbers); bits 31..0: y * width
+ * + x. */
 #include "geometry/select.h"
 
 #include "base/error.h"
@@ -108,11 +109,11 @@ static theo_status sort_keys(theo_selector *s, int from, int to, theo_error *err
 
 typedef struct band {
     int width, rows, radius;
-    size_t plane_pitch;            /* width + 2 radius */
-    float *plane;                  /* [rows, plane_pitch], `radius` zeros on either side */
-    float *row_max;                /* [rows, width] */
-    float *scratch[2];             /* [plane_pitch] each */
-    int32_t *columns, *kept;       /* [rows * width] */
+    size_t plane_pitch;                /* width + 2 radius */
+    float *plane;                      /* [rows, plane_pitch], `radius` zeros on either side */
+    float *row_max;                    /* [rows, width] */
+    float *scratch[2];                 /* [plane_pitch] each */
+    int32_t *columns, *kept;           /* [rows * width] */
     size_t *column_start, *kept_start; /* [rows + 1] */
 } band;
 
@@ -244,7 +245,8 @@ static void suppress(band *b) {
 /* Inside the border? */
 static bool is_inside(const theo_selector *s, int x, int y) {
     int border = s->rule.border;
-    return x >= border && y >= border && (s->rule.border_mode == THEO_BORDER_HF || (x < s->width - border && y < s->height - border));
+    return x >= border && y >= border &&
+           (s->rule.border_mode == THEO_BORDER_HF || (x < s->width - border && y < s->height - border));
 }
 
 /* Adds the kept points of the band's rows [first, first + count) to the result. Band row 0 is map row `offset`. */
@@ -339,7 +341,8 @@ theo_status theo_select_begin(theo_selector *s, const theo_select_rule *rule, in
     s->count = 0;
     s->points = NULL;
     if ((uint64_t)width * (uint64_t)height > UINT32_MAX)
-        return theo_fail(err, THEO_BOUNDS, NULL, "point selection", "a score map of %d x %d has more than 2^32 - 1 pixels", width, height);
+        return theo_fail(err, THEO_BOUNDS, NULL, "point selection", "a score map of %d x %d has more than 2^32 - 1 pixels", width,
+                         height);
     return THEO_OK;
 }
 
@@ -396,7 +399,8 @@ theo_status theo_select_end(theo_selector *s, theo_error *err) {
 
 /* Rows decided at once: planes that stay in the second-level cache, but enough rows that the halo does not dominate. */
 static int band_rows(const theo_select_rule *rule, int width) {
-    int64_t cached = ((int64_t)2 << 20) / (2 * (int64_t)sizeof(float) * (width + 1)), wanted = 2 * (int64_t)theo_select_halo(rule);
+    int64_t cached = ((int64_t)2 << 20) / (2 * (int64_t)sizeof(float) * (width + 1)),
+            wanted = 2 * (int64_t)theo_select_halo(rule);
     int64_t rows = cached > wanted ? cached : wanted;
     return rows < 128 ? 128 : rows > INT32_MAX ? INT32_MAX : (int)rows;
 }

@@ -1,4 +1,5 @@
-/* test_essential.c - the five-point solver and the robust relative pose on synthetic scenes: general, planar, turning, degenerate. */
+/* test_essential.c - the five-point solver and the robust relative pose on synthetic scenes: general, planar, turning,
+ * degenerate. */
 #include "geometry/fivepoint.h"
 #include "geometry/linalg.h"
 #include <theo/geometry.h>
@@ -155,13 +156,15 @@ static void check_scene(int count, double outlier_share, double noise, double ba
             options.seed = seed;
             theo_relative_pose pose;
             CHECK(theo_fit_essential(xy_a, xy_b, count, cameras, &options, &pose, inliers, NULL) == THEO_OK);
-            CHECK_MSG(pose.found, "%d pairs, %g outliers, scene %d: %s", count, outlier_share, scene, pose.reason ? pose.reason : "");
+            CHECK_MSG(pose.found, "%d pairs, %g outliers, scene %d: %s", count, outlier_share, scene,
+                      pose.reason ? pose.reason : "");
             if (!pose.found)
                 continue;
             check_pose_is_consistent(&pose);
             double turn = degrees_between_rotations(pose.R, R), direction = degrees_between_directions(pose.t, t);
-            CHECK_MSG(turn <= bar_degrees / 2 && direction <= bar_degrees, "%d pairs, %g outliers, noise %g, scene %d: rotation %g, direction %g degrees",
-                      count, outlier_share, noise, scene, turn, direction);
+            CHECK_MSG(turn <= bar_degrees / 2 && direction <= bar_degrees,
+                      "%d pairs, %g outliers, noise %g, scene %d: rotation %g, direction %g degrees", count, outlier_share, noise,
+                      scene, turn, direction);
             int marked = 0;
             for (int i = 0; i < count; i++)
                 marked += inliers[i];
@@ -169,8 +172,8 @@ static void check_scene(int count, double outlier_share, double noise, double ba
             if (!seed)
                 first = pose;
             double change = degrees_between_directions(pose.t, first.t);
-            CHECK_MSG(change < bar_degrees, "%d pairs, noise %g, scene %d: seed %d moves the direction by %g degrees", count, noise, scene,
-                      (int)seed, change);
+            CHECK_MSG(change < bar_degrees, "%d pairs, noise %g, scene %d: seed %d moves the direction by %g degrees", count,
+                      noise, scene, (int)seed, change);
         }
     }
 }
@@ -208,8 +211,10 @@ static void check_bounds(void) {
     double R[9], t[3];
     random_pose(R, t, 0.2);
     make_pairs(GENERAL, R, t, 5, 0, 0);
-    CHECK(theo_fit_essential(NULL, NULL, 0, cameras, NULL, &pose, NULL, NULL) == THEO_OK && !pose.found && strstr(pose.reason, "fewer than 5"));
-    CHECK(theo_fit_essential(xy_a, xy_b, 4, cameras, NULL, &pose, inliers, NULL) == THEO_OK && !pose.found && strstr(pose.reason, "fewer than 5"));
+    CHECK(theo_fit_essential(NULL, NULL, 0, cameras, NULL, &pose, NULL, NULL) == THEO_OK && !pose.found &&
+          strstr(pose.reason, "fewer than 5"));
+    CHECK(theo_fit_essential(xy_a, xy_b, 4, cameras, NULL, &pose, inliers, NULL) == THEO_OK && !pose.found &&
+          strstr(pose.reason, "fewer than 5"));
     CHECK(theo_fit_essential(xy_a, xy_b, 5, cameras, NULL, &pose, inliers, NULL) == THEO_OK);
     CHECK(!pose.found || pose.inlier_count == 5);
     float same[2 * 20];

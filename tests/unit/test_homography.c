@@ -87,8 +87,8 @@ static void check_scene(int count, double outlier_share, double noise, double ba
                 continue;
             CHECK(H[8] == 1 && reason == NULL);
             double error = corner_error(H, truth);
-            CHECK_MSG(error <= bar, "%d pairs, %g outliers, noise %g, scene %d, seed %d: corner error %g", count, outlier_share, noise, scene,
-                      (int)seed, error);
+            CHECK_MSG(error <= bar, "%d pairs, %g outliers, noise %g, scene %d, seed %d: corner error %g", count, outlier_share,
+                      noise, scene, (int)seed, error);
             int marked = 0;
             for (int i = 0; i < count; i++)
                 marked += inliers[i];
@@ -167,7 +167,8 @@ static void check_arguments(void) {
     CHECK(theo_fit_homography(bad, good, 4, NULL, H, NULL, &n, &found, NULL, &err) == THEO_ARGUMENT);
     CHECK(strstr(err.message, "point 3") && strstr(err.message, "xy_a"));
     bad[7] = INFINITY;
-    CHECK(theo_fit_homography(good, bad, 4, NULL, H, NULL, &n, &found, NULL, &err) == THEO_ARGUMENT && strstr(err.message, "xy_b"));
+    CHECK(theo_fit_homography(good, bad, 4, NULL, H, NULL, &n, &found, NULL, &err) == THEO_ARGUMENT &&
+          strstr(err.message, "xy_b"));
     CHECK(theo_fit_homography(NULL, good, 4, NULL, H, NULL, &n, &found, NULL, &err) == THEO_ARGUMENT);
     CHECK(theo_fit_homography(good, good, -1, NULL, H, NULL, &n, &found, NULL, &err) == THEO_ARGUMENT);
     CHECK(theo_fit_homography(good, good, 4, NULL, NULL, NULL, &n, &found, NULL, &err) == THEO_ARGUMENT);

@@ -70,11 +70,11 @@ static void check_sizes(int na, int nb, int dim, theo_pool *pool) {
         double best, second, unused[2];
         int j = nearest(ra + i * dim, rb, nb, dim, &best, &second);
         double d1 = sqrt(fmax(0, 2 - 2 * best)), d2 = second == -INFINITY ? INFINITY : sqrt(fmax(0, 2 - 2 * second));
-        if (nearest(rb + j * dim, ra, na, dim, &unused[0], &unused[1]) != i || (options.ratio > 0 && d1 >= (double)options.ratio * d2) ||
-            best <= (double)options.min_similarity)
+        if (nearest(rb + j * dim, ra, na, dim, &unused[0], &unused[1]) != i ||
+            (options.ratio > 0 && d1 >= (double)options.ratio * d2) || best <= (double)options.min_similarity)
             continue;
-        CHECK_MSG(n < matches->count && matches->pairs[2 * n] == i && matches->pairs[2 * n + 1] == j, "%d x %d x %d: pair %d (%d, %d) is missing",
-                  na, nb, dim, n, i, j);
+        CHECK_MSG(n < matches->count && matches->pairs[2 * n] == i && matches->pairs[2 * n + 1] == j,
+                  "%d x %d x %d: pair %d (%d, %d) is missing", na, nb, dim, n, i, j);
         if (n < matches->count)
             CHECK_NEAR((double)matches->similarity[n], best, 1e-5);
         n++;

@@ -51,8 +51,8 @@ int main(void) {
         state = state * 1664525u + 1013904223u;
         (&cells[0][0][0])[i] = (float)(state >> 8) / 8388608.0f - 1.0f;
     }
-    static const float points[][2] = {{0, 0},        {55, 39},   {3.5f, 3.5f}, {27, 20}, {54.9f, 0.1f}, {-3, 10},
-                                      {12, 44.5f},   {31.5f, 7}, {59, 41},     {1, 38},  {-4.4f, -4.4f}};
+    static const float points[][2] = {{0, 0},      {55, 39},   {3.5f, 3.5f}, {27, 20}, {54.9f, 0.1f}, {-3, 10},
+                                      {12, 44.5f}, {31.5f, 7}, {59, 41},     {1, 38},  {-4.4f, -4.4f}};
     enum { POINTS = sizeof points / sizeof points[0] };
     for (int rule = THEO_SAMPLING_A; rule <= THEO_SAMPLING_C; rule++) {
         float got[POINTS][CHANNELS], part[CHANNELS];

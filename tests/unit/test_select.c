@@ -1,7 +1,7 @@
 /* test_select.c - point selection against a dense transcription of its definition. */
+#include "t.h"
 #include "base/error.h"
 #include "geometry/select.h"
-#include "t.h"
 #include <theo/inspect.h>
 
 static uint64_t state = 1;
@@ -154,9 +154,11 @@ static void check_random_maps(theo_selector *s) {
         int count = dense_select(want, &rule, map, width, height);
         theo_error err;
         CHECK(theo_select(s, &rule, map, width, height, (size_t)width, &err) == THEO_OK);
-        CHECK_MSG(equal_points(s, want, count), "whole: trial %d, nms %d, %d points, expected %d", trial, (int)rule.nms, s->count, count);
+        CHECK_MSG(equal_points(s, want, count), "whole: trial %d, nms %d, %d points, expected %d", trial, (int)rule.nms, s->count,
+                  count);
         CHECK(select_in_bands(s, &rule, map, width, height) == THEO_OK);
-        CHECK_MSG(equal_points(s, want, count), "bands: trial %d, nms %d, %d points, expected %d", trial, (int)rule.nms, s->count, count);
+        CHECK_MSG(equal_points(s, want, count), "bands: trial %d, nms %d, %d points, expected %d", trial, (int)rule.nms, s->count,
+                  count);
         free(map);
         free(want);
     }
