@@ -34,13 +34,15 @@ bool parse_count(const char *text, double *number) {
     return isfinite(*number) && *number == floor(*number);
 }
 
-/* Decimal digits up to a million or so, moving *text behind them. */
+enum { SIDE_MIN = 8, SIDE_MAX = 1 << 20, AREA_MAX = 1 << 30 }; /* of the network's input, in pixels */
+
+/* Decimal digits, moving *text behind them. */
 static bool parse_side(const char **text, int *side) {
     long value = 0;
     const char *s = *text;
-    while (isdigit((unsigned char)*s) && value < 10000000)
+    while (isdigit((unsigned char)*s) && value <= SIDE_MAX)
         value = 10 * value + (*s++ - '0');
-    if (s == *text || value < 8 || value >= 10000000)
+    if (s == *text || value < SIDE_MIN || value > SIDE_MAX)
         return false;
     *side = (int)value;
     *text = s;
@@ -61,7 +63,7 @@ bool parse_size(const char *text, network_size *size) {
     size->fit = THEO_FIT_EXACT;
     if (!parse_side(&text, &size->height) || *text++ != 'x')
         return false;
-    return parse_side(&text, &size->width) && *text == 0;
+    return parse_side(&text, &size->width) && *text == 0 && (int64_t)size->width * size->height <= AREA_MAX;
 }
 
 int choice_index(const char *words, const char *text) {
@@ -95,8 +97,9 @@ static int read_value(setting *given, const char *shown) {
         return EXIT_DONE;
     case OPTION_SIZE:
         if (!parse_size(given->text, &given->size))
-            return usage_error("%s %s: must be HxW (height x width, each at least 8, as in 480x640), native or long:N", shown,
-                               given->text);
+            return usage_error(
+                "%s %s: must be HxW (height x width, as in 480x640), native or long:N; a side has 8 to 1048576 pixels", shown,
+                given->text);
         return EXIT_DONE;
     default:
         if (!*given->text)

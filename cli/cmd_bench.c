@@ -124,6 +124,9 @@ static int open_model(job *all, const char *name) {
 /* The same with formula weights, which only live in a temporary file. */
 static int open_synthetic(job *all, const char *name) {
     static const char ending[] = ".safetensors";
+    int unknown = catalog_check(name);
+    if (unknown)
+        return unknown;
     const char *folder = getenv("TMPDIR");
     char *path = text_format("%s/theo-bench-XXXXXX%s", folder && *folder ? folder : "/tmp", ending);
     int file = mkstemps(path, (int)sizeof ending - 1), code = EXIT_NOTHING;
@@ -278,7 +281,7 @@ static bool print_words(const job *all, const char *cpu, const theo_plan_report 
     printf("%s%s, %s, network input %dx%d (height x width), %d run%s\n", all->model,
            option_given(all->args, "synthetic") ? " (formula weights)" : "", all->engine.info.precision, all->net_height,
            all->net_width, all->stages[STAGE_TOTAL].count, all->stages[STAGE_TOTAL].count == 1 ? "" : "s");
-    printf("%s, %s, %d thread%s\n\n", cpu, all->engine.info.isa, all->engine.info.threads,
+    printf("%s, level %s, %d thread%s\n\n", cpu, all->engine.info.isa, all->engine.info.threads,
            all->engine.info.threads == 1 ? "" : "s");
     printf("%-12s %10s %10s %10s\n", "ms", "median", "min", "p90");
     for (int i = 0; i < STAGE_COUNT; i++)

@@ -21,6 +21,9 @@ static int run(const arguments *args) {
         return usage_error("a model's name and a file to write are needed");
     const char *name = args->operands[0], *path = args->operands[1], *config_path = option_text(args, "config", NULL);
     char *config = NULL;
+    int code = catalog_check(name);
+    if (code)
+        return code;
     if (config_path && !(config = text_file_read(config_path)))
         return usage_error("--config %s: %s", config_path, strerror(errno));
     theo_error err;

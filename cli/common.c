@@ -114,6 +114,21 @@ int engine_open_default(engine *opened, const arguments *args, const char *other
     return engine_open(opened, args, option_text(args, "model", otherwise));
 }
 
+int catalog_check(const char *name) {
+    const char *names[64];
+    int count = 0;
+    for (const theo_catalog_entry *entry; count < 63 && (entry = theo_catalog(count)); count++) {
+        if (strcmp(entry->name, name) == 0)
+            return EXIT_DONE;
+        names[count] = entry->name;
+    }
+    names[count] = NULL;
+    const char *guess = closest_word(name, names);
+    if (guess)
+        return usage_error("%s is not the name of a known model; did you mean %s?", name, guess);
+    return usage_error("%s is not the name of a known model; theo models lists them", name);
+}
+
 void engine_close(engine *opened) {
     theo_model_close(opened->model);
     theo_pool_close(opened->pool);

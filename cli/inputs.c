@@ -118,6 +118,24 @@ static void list_folder(inputs *list, names *found, const char *folder, const ch
     free(path);
 }
 
+/* A folder that is input and output at once soon holds our own pictures. */
+static void warn_of_drawn(const char *folder, const names *found) {
+    int count = 0;
+    const char *example = NULL;
+    for (int i = 0; i < found->count; i++) {
+        size_t length = strlen(found->items[i]);
+        static const char *const drawn[] = {".keypoints.png", ".matches.png"};
+        for (int j = 0; j < 2; j++)
+            if (length > strlen(drawn[j]) && strcmp(found->items[i] + length - strlen(drawn[j]), drawn[j]) == 0) {
+                count++;
+                example = found->items[i];
+            }
+    }
+    if (count)
+        message_warning("%s holds %d picture%s that theo drew, such as %s; they are taken as images, too", folder, count,
+                        count == 1 ? "" : "s", example);
+}
+
 static int add_folder(inputs *list, const char *given, bool recursive) {
     size_t end = strlen(given);
     while (end > 1 && given[end - 1] == '/')
@@ -128,6 +146,7 @@ static int add_folder(inputs *list, const char *given, bool recursive) {
     list_folder(list, &found, folder, "", recursive);
     if (found.count)
         qsort(found.items, (size_t)found.count, sizeof *found.items, by_name);
+    warn_of_drawn(folder, &found);
     for (int i = 0; i < found.count; i++) {
         char *path = text_format(strcmp(folder, "/") == 0 ? "%s%s" : "%s/%s", folder, found.items[i]);
         inputs_add(list, path, found.items[i]);
@@ -181,6 +200,8 @@ int inputs_read_stdin(inputs *list) {
             item = &list->items[i];
     if (!item)
         return EXIT_DONE;
+    if (isatty(STDIN_FILENO))
+        return usage_error("- is an image on stdin, but stdin is a terminal");
     size_t capacity = 0;
     for (;;) {
         /* poll, since a read goes on waiting after a signal */

@@ -29,7 +29,7 @@ int inputs_collect(inputs *list, const char *const *operands, int count, bool al
 void inputs_add(inputs *list, const char *path, const char *name);
 void inputs_free(inputs *list);
 
-/* Reads stdin if it is among the inputs. EXIT_DONE, or the exit code of an interruption. */
+/* Reads stdin if it is among the inputs. EXIT_DONE, EXIT_NOTHING for a terminal, or the exit code of an interruption. */
 int inputs_read_stdin(inputs *list);
 
 /* Decodes input `index`; stdin as often as any other. */

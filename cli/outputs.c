@@ -67,7 +67,8 @@ int output_folder_make(const char *folder) {
 /* ---- files */
 
 const char *output_path(output_files *files, const char *ending, theo_error *err) {
-    char *path = text_format("%s/%s.%s", files->folder, files->stem, ending);
+    bool slashed = files->folder[strlen(files->folder) - 1] == '/';
+    char *path = text_format("%s%s%s.%s", files->folder, slashed ? "" : "/", files->stem, ending);
     char *slash = strrchr(path, '/');
     *slash = 0;
     bool made = make_folders(path);

@@ -94,8 +94,14 @@ static int read_line(pair_list *list, name_table *table, char *line, const char 
         return EXIT_DONE;
     if (count != 2)
         return usage_error("%s: line %ld: two paths are needed, not %s", path, number, count == 1 ? "one" : "more");
-    int a = find_image(list, table, words[0], folder), b = find_image(list, table, words[1], folder);
-    append(list, a, b);
+    int index[2];
+    for (int i = 0; i < 2; i++) {
+        char *name = words[i];
+        while (strncmp(name, "./", 2) == 0 && name[2]) /* one image, one name */
+            name += 2;
+        index[i] = find_image(list, table, name, folder);
+    }
+    append(list, index[0], index[1]);
     return EXIT_DONE;
 }
 

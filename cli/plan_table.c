@@ -9,7 +9,7 @@ static const char *shape_text(char *text, const int64_t shape[4]) {
 
 void plan_print(const theo_plan_report *plan, bool times) {
     char in[64], out[64];
-    printf("%-24s %-20s %14s %14s %9s", "operation", "kind", "in HxWxC", "out HxWxC", "MFLOP");
+    printf("%-22s %-26s %14s %14s %9s", "operation", "kind", "in HxWxC", "out HxWxC", "MFLOP");
     if (times)
         printf(" %9s %9s\n", "least ms", "GFLOP/s");
     else
@@ -17,7 +17,7 @@ void plan_print(const theo_plan_report *plan, bool times) {
     double sum = 0;
     for (int i = 0; i < plan->count; i++) {
         const theo_op_report *op = &plan->ops[i];
-        printf("%-24s %-20s %14s %14s %9.1f", op->name, op->kind, shape_text(in, op->in_shape), shape_text(out, op->out_shape),
+        printf("%-22s %-26s %14s %14s %9.1f", op->name, op->kind, shape_text(in, op->in_shape), shape_text(out, op->out_shape),
                op->flops / 1e6);
         if (times)
             printf(" %9.3f %9.1f\n", op->min_ms, op->min_ms > 0 ? op->flops / op->min_ms / 1e6 : 0.0);

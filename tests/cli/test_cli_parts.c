@@ -49,8 +49,9 @@ static void test_values(void) {
     CHECK(parse_size("native", &size) && size.fit == THEO_FIT_NATIVE);
     CHECK(parse_size("long:1024", &size) && size.fit == THEO_FIT_LONG && size.long_side == 1024);
     CHECK(parse_size("8x8", &size));
-    static const char *const bad_sizes[] = {"",          "480",   "480x",   "x640",     "7x640",     "480x7",   "480X640",
-                                            "480x640x3", "long:", "long:7", "-480x640", "480 x 640", "natives", "99999999x8"};
+    static const char *const bad_sizes[] = {"",        "480",       "480x",         "x640",        "7x640",     "480x7",
+                                            "480X640", "480x640x3", "long:",        "long:7",      "-480x640",  "480 x 640",
+                                            "natives", "1048577x8", "long:1048577", "40000x40000", "99999999x8"};
     for (size_t i = 0; i < sizeof bad_sizes / sizeof *bad_sizes; i++)
         CHECK_MSG(!parse_size(bad_sizes[i], &size), "\"%s\"", bad_sizes[i]);
 

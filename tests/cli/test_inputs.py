@@ -20,6 +20,7 @@ class Inputs(CliTest):
         self.check(0, "keypoints", *SMALL, "--recursive", "-o", "out", "d")
         self.assertIn("sub/deep/y.keypoints.npz", self.files(self.path("out")))
         self.assertEqual(len(self.files(self.path("out"))), 15)
+        self.check(0, "keypoints", *SMALL, "out", says=["warning", ".keypoints.png"])
 
     def test_links(self):
         self.image("d/sub/x.png")

@@ -94,7 +94,7 @@ class Match(CliTest):
     def test_pairs(self):
         for name in ("i/0.png", "i/1.png", "i/sub/0.png", "lists/x.png", "lists/y.png"):
             self.image(name, seed=len(name))
-        text = "# a comment\n\n0.png 1.png\n1.png\tsub/0.png # and why\n0.png sub/0.png\r\n1.png 0.png\n0.png 0.png\n"
+        text = "# a comment\n\n0.png 1.png\n1.png\tsub/0.png # and why\n0.png sub/0.png\r\n1.png 0.png\n./0.png 0.png\n"
         lines = self.pairs(text, "--images", "i", "-o", "out").json()
         self.assertEqual([(line["image0"], line["image1"]) for line in lines],
                          [("i/0.png", "i/1.png"), ("i/1.png", "i/sub/0.png"), ("i/0.png", "i/sub/0.png"), ("i/1.png", "i/0.png"), ("i/0.png", "i/0.png")])

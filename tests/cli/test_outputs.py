@@ -57,7 +57,7 @@ class Outputs(CliTest):
 
     def test_files_are_named_in_the_json_and_in_words(self):
         a = self.image("a.png")
-        line = self.check(0, "keypoints", *SMALL, "--json", "-o", "deep/er/out", a).json()[0]
+        line = self.check(0, "keypoints", *SMALL, "--json", "-o", "deep/er/out/", a).json()[0]
         self.assertEqual(sorted(line["files"]), [f"deep/er/out/a.keypoints.{e}" for e in ("json", "npz", "png")])
         for name in line["files"]:
             self.assertTrue(os.path.exists(self.path(name)))
