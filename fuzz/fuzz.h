@@ -11,12 +11,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A property that must hold whatever the input is. */
-#define MUST(condition)                                                               \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            fprintf(stderr, "%s:%d: must hold: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                  \
-        }                                                                             \
+#define MUST(condition)                                                                                                          \
+    do {                                                                                                                         \
+        if (!(condition)) {                                                                                                      \
+            fprintf(stderr, "%s:%d: must hold: %s\n", __FILE__, __LINE__, #condition);                                           \
+            abort();                                                                                                             \
+        }                                                                                                                        \
     } while (0)
 
 /* Reads every byte, so that sanitizers see a range that is not there. */

@@ -1,6 +1,6 @@
 /* npy files. */
-#include "formats/arrays.h"
 #include "formats/npy.h"
+#include "formats/arrays.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,4 +1,5 @@
-/* The pickle machine and the search for tensors, without a container around them. Every storage is found, with as many bytes as it claims, up to a limit. */
+/* The pickle machine and the search for tensors, without a container around them. Every storage is found, with as many bytes as
+ * it claims, up to a limit. */
 #include "formats/dtype.h"
 #include "formats/torch.h"
 #include "fuzz.h"
@@ -7,7 +8,8 @@ enum { STORAGE_BYTES = 4096 };
 
 static uint8_t storage_bytes[STORAGE_BYTES];
 
-static theo_status find_storage(void *user, const theo_storage *storage, const char *tensor, const uint8_t **data, theo_error *err) {
+static theo_status find_storage(void *user, const theo_storage *storage, const char *tensor, const uint8_t **data,
+                                theo_error *err) {
     (void)user, (void)tensor, (void)err;
     *data = storage_bytes;
     return (uint64_t)storage->count <= STORAGE_BYTES / theo_dtype_bytes(storage->dtype) ? THEO_OK : THEO_BOUNDS;

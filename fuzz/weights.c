@@ -25,7 +25,8 @@ static void check_config(const theo_weights *w) {
     theo_bump memory = {0};
     theo_error err;
     if (config)
-        MUST(theo_json_parse(&root, &memory, config, strlen(config), &(theo_json_options){.allow_nonfinite = true}, &err) == THEO_OK);
+        MUST(theo_json_parse(&root, &memory, config, strlen(config), &(theo_json_options){.allow_nonfinite = true}, &err) ==
+             THEO_OK);
     theo_bump_free(&memory);
 }
 

@@ -6,8 +6,8 @@
 
 #include <theo/files.h>
 
-/* Bytes of the array's data; for THEO_DTYPE_TEXT of the UTF-8 text. THEO_ARGUMENT for what no format can hold: no name, unknown type, negative
- * dimension, missing data. */
+/* Bytes of the array's data; for THEO_DTYPE_TEXT of the UTF-8 text. THEO_ARGUMENT for what no format can hold: no name, unknown
+ * type, negative dimension, missing data. */
 theo_status theo_array_check(const theo_array *array, const char *path, size_t *bytes, theo_error *err);
 
 /* All of them, and that no name comes twice. */

@@ -7,7 +7,7 @@
 typedef struct theo_bump {
     struct theo_bump_block *newest;
     size_t bytes; /* given out so far */
-} theo_bump; /* starts zeroed */
+} theo_bump;      /* starts zeroed */
 
 /* count * size zeroed bytes, 16-byte aligned; NULL on overflow or exhaustion. */
 void *theo_bump_alloc(theo_bump *bump, size_t count, size_t size);

@@ -4,9 +4,15 @@
 
 #include <stdint.h>
 
-static inline uint16_t theo_get16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
-static inline uint32_t theo_get32(const uint8_t *p) { return theo_get16(p) | (uint32_t)theo_get16(p + 2) << 16; }
-static inline uint64_t theo_get64(const uint8_t *p) { return theo_get32(p) | (uint64_t)theo_get32(p + 4) << 32; }
+static inline uint16_t theo_get16(const uint8_t *p) {
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+static inline uint32_t theo_get32(const uint8_t *p) {
+    return theo_get16(p) | (uint32_t)theo_get16(p + 2) << 16;
+}
+static inline uint64_t theo_get64(const uint8_t *p) {
+    return theo_get32(p) | (uint64_t)theo_get32(p + 4) << 32;
+}
 
 static inline void theo_put16(uint8_t *p, uint16_t value) {
     p[0] = (uint8_t)value;

@@ -6,17 +6,22 @@ static const struct {
     const char *name;
     size_t bytes;
 } types[] = {
-    [THEO_DTYPE_F64] = {"F64", 8}, [THEO_DTYPE_F32] = {"F32", 4}, [THEO_DTYPE_F16] = {"F16", 2}, [THEO_DTYPE_BF16] = {"BF16", 2},
-    [THEO_DTYPE_I64] = {"I64", 8}, [THEO_DTYPE_I32] = {"I32", 4}, [THEO_DTYPE_I16] = {"I16", 2}, [THEO_DTYPE_I8] = {"I8", 1},
-    [THEO_DTYPE_U64] = {"U64", 8}, [THEO_DTYPE_U32] = {"U32", 4}, [THEO_DTYPE_U16] = {"U16", 2}, [THEO_DTYPE_U8] = {"U8", 1},
+    [THEO_DTYPE_F64] = {"F64", 8},   [THEO_DTYPE_F32] = {"F32", 4},   [THEO_DTYPE_F16] = {"F16", 2},
+    [THEO_DTYPE_BF16] = {"BF16", 2}, [THEO_DTYPE_I64] = {"I64", 8},   [THEO_DTYPE_I32] = {"I32", 4},
+    [THEO_DTYPE_I16] = {"I16", 2},   [THEO_DTYPE_I8] = {"I8", 1},     [THEO_DTYPE_U64] = {"U64", 8},
+    [THEO_DTYPE_U32] = {"U32", 4},   [THEO_DTYPE_U16] = {"U16", 2},   [THEO_DTYPE_U8] = {"U8", 1},
     [THEO_DTYPE_BOOL] = {"BOOL", 1}, [THEO_DTYPE_TEXT] = {"text", 0},
 };
 
 enum { TYPES = sizeof types / sizeof types[0] };
 
-size_t theo_dtype_bytes(theo_dtype dtype) { return (unsigned)dtype < TYPES ? types[dtype].bytes : 0; }
+size_t theo_dtype_bytes(theo_dtype dtype) {
+    return (unsigned)dtype < TYPES ? types[dtype].bytes : 0;
+}
 
-const char *theo_dtype_name(theo_dtype dtype) { return (unsigned)dtype < TYPES ? types[dtype].name : "unknown"; }
+const char *theo_dtype_name(theo_dtype dtype) {
+    return (unsigned)dtype < TYPES ? types[dtype].name : "unknown";
+}
 
 bool theo_dtype_parse(theo_dtype *dtype, const char *name) {
     for (int i = 0; i < TYPES; i++)
@@ -39,8 +44,8 @@ bool theo_shape_bytes(const int64_t *shape, int rank, theo_dtype dtype, int64_t 
     return true;
 }
 
-/* The loops below choose by masks instead of branches, so that compilers vectorise them for any instruction set. Widening is exact
- * and never touches a subnormal float: flush-to-zero in the caller's thread does not change it. */
+/* The loops below choose by masks instead of branches, so that compilers vectorise them for any instruction set. Widening is
+ * exact and never touches a subnormal float: flush-to-zero in the caller's thread does not change it. */
 
 static inline float as_float(uint32_t bits) {
     float value;

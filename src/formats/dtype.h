@@ -4,11 +4,12 @@
 
 #include <theo/files.h>
 
-size_t theo_dtype_bytes(theo_dtype dtype);       /* 1, 2, 4 or 8; 0 for THEO_DTYPE_TEXT */
-const char *theo_dtype_name(theo_dtype dtype);   /* as in safetensors: "F32" */
+size_t theo_dtype_bytes(theo_dtype dtype);     /* 1, 2, 4 or 8; 0 for THEO_DTYPE_TEXT */
+const char *theo_dtype_name(theo_dtype dtype); /* as in safetensors: "F32" */
 bool theo_dtype_parse(theo_dtype *dtype, const char *name);
 
-/* Product of the dimensions and the bytes of that many elements. THEO_BOUNDS where a dimension is negative or a product overflows. */
+/* Product of the dimensions and the bytes of that many elements. THEO_BOUNDS where a dimension is negative or a product
+ * overflows. */
 bool theo_shape_bytes(const int64_t *shape, int rank, theo_dtype dtype, int64_t *elements, size_t *bytes);
 
 /* Exact; `in` may be unaligned. */

@@ -9,7 +9,9 @@ struct theo_h5 {
     theo_hdf hdf;
 };
 
-bool theo_h5_available(void) { return true; }
+bool theo_h5_available(void) {
+    return true;
+}
 
 theo_status theo_h5_create(theo_h5 **file, const char *path, theo_error *err) {
     *file = NULL;
@@ -43,8 +45,8 @@ static theo_status open_path(theo_h5 *file, const char *path, theo_hdf_node **gr
 }
 
 /* float32 as it is or as float16. */
-static theo_status add_floats(theo_h5 *file, theo_hdf_node *group, const char *name, int rank, const int64_t *shape, const float *data, bool half,
-                              theo_error *err) {
+static theo_status add_floats(theo_h5 *file, theo_hdf_node *group, const char *name, int rank, const int64_t *shape,
+                              const float *data, bool half, theo_error *err) {
     size_t count = 1;
     for (int i = 0; i < rank; i++)
         count *= (size_t)shape[i];
@@ -89,7 +91,8 @@ theo_status theo_h5_add_keypoints(theo_h5 *file, const char *name, const theo_ke
 }
 
 /* Index into B for every keypoint of A, -1 where it has no match. */
-static theo_status add_indices(theo_h5 *file, theo_hdf_node *group, const int64_t n, const int32_t *partner, bool narrow, theo_error *err) {
+static theo_status add_indices(theo_h5 *file, theo_hdf_node *group, const int64_t n, const int32_t *partner, bool narrow,
+                               theo_error *err) {
     if (!narrow)
         return theo_hdf_dataset(&file->hdf, group, "matches0", THEO_DTYPE_I32, 1, &n, partner, err);
     int16_t *narrowed = theo_alloc((size_t)n + 1, sizeof *narrowed);
@@ -103,15 +106,16 @@ static theo_status add_indices(theo_h5 *file, theo_hdf_node *group, const int64_
 }
 
 /* Spreads the pairs over the keypoints of A. *narrow: the indices fit 16 bits. */
-static theo_status spread(theo_h5 *file, int n, const int32_t *pairs, const float *similarity, int count, int32_t *partner, float *scores, bool *narrow,
-                          theo_error *err) {
+static theo_status spread(theo_h5 *file, int n, const int32_t *pairs, const float *similarity, int count, int32_t *partner,
+                          float *scores, bool *narrow, theo_error *err) {
     *narrow = true;
     for (int i = 0; i < n; i++)
         partner[i] = -1;
     for (int i = 0; i < count; i++) {
         int a = pairs[2 * i], b = pairs[2 * i + 1];
         if (a < 0 || a >= n || b < 0)
-            return theo_fail(err, THEO_ARGUMENT, file->hdf.file.path, NULL, "pair %d is (%d, %d), but image A has %d keypoints", i, a, b, n);
+            return theo_fail(err, THEO_ARGUMENT, file->hdf.file.path, NULL, "pair %d is (%d, %d), but image A has %d keypoints",
+                             i, a, b, n);
         partner[a] = b;
         scores[a] = similarity[i];
         *narrow = *narrow && b <= INT16_MAX;
@@ -119,7 +123,8 @@ static theo_status spread(theo_h5 *file, int n, const int32_t *pairs, const floa
     return THEO_OK;
 }
 
-static theo_status add_pair(theo_h5 *file, theo_hdf_node *group, int n, const int32_t *pairs, const float *similarity, int count, theo_error *err) {
+static theo_status add_pair(theo_h5 *file, theo_hdf_node *group, int n, const int32_t *pairs, const float *similarity, int count,
+                            theo_error *err) {
     bool narrow = true;
     int32_t *partner = theo_alloc((size_t)n + 1, sizeof *partner);
     float *scores = theo_alloc((size_t)n + 1, sizeof *scores);

@@ -1,5 +1,5 @@
-/* Layout: HDF5 File Format Specification 3.0; section numbers in the comments are its. Version 2 superblock and object headers, groups
- * that keep their links in the header ("compact"), which HDF5 1.8 and later read. */
+/* Layout: HDF5 File Format Specification 3.0; section numbers in the comments are its. Version 2 superblock and object headers,
+ * groups that keep their links in the header ("compact"), which HDF5 1.8 and later read. */
 #include "formats/hdf.h"
 
 #include "base/error.h"
@@ -25,7 +25,9 @@ struct theo_hdf_node {
 
 /* ---------------------------------------------------------------- bytes */
 
-static void add8(theo_text *text, unsigned value) { theo_text_add(text, &(uint8_t){(uint8_t)value}, 1); }
+static void add8(theo_text *text, unsigned value) {
+    theo_text_add(text, &(uint8_t){(uint8_t)value}, 1);
+}
 
 static void add16(theo_text *text, unsigned value) {
     uint8_t bytes[2];
@@ -45,7 +47,9 @@ static void add64(theo_text *text, uint64_t value) {
     theo_text_add(text, bytes, sizeof bytes);
 }
 
-static inline uint32_t rotate(uint32_t x, int by) { return x << by | x >> (32 - by); }
+static inline uint32_t rotate(uint32_t x, int by) {
+    return x << by | x >> (32 - by);
+}
 
 /* Bob Jenkins' lookup3 (hashlittle, 2006): the checksum of all HDF5 metadata. */
 static uint32_t lookup3(const uint8_t *key, size_t length) {
@@ -81,7 +85,9 @@ static uint32_t lookup3(const uint8_t *key, size_t length) {
 
 /* ---------------------------------------------------------------- objects */
 
-static theo_status out_of_memory(const theo_hdf *hdf, theo_error *err) { return theo_fail(err, THEO_MEMORY, hdf->file.path, NULL, "out of memory"); }
+static theo_status out_of_memory(const theo_hdf *hdf, theo_error *err) {
+    return theo_fail(err, THEO_MEMORY, hdf->file.path, NULL, "out of memory");
+}
 
 static theo_status append(theo_hdf *hdf, const void *data, size_t bytes, theo_error *err) {
     hdf->at += bytes;
@@ -125,7 +131,7 @@ static theo_status write_object(theo_hdf *hdf, theo_hdf_node *node, theo_text *m
 static void make_dataspace(theo_text *body, int rank, const int64_t *shape) {
     add8(body, 2); /* version */
     add8(body, (unsigned)rank);
-    add8(body, 0); /* no maximum sizes */
+    add8(body, 0);            /* no maximum sizes */
     add8(body, rank ? 1 : 0); /* simple, scalar */
     for (int i = 0; i < rank; i++)
         add64(body, (uint64_t)shape[i]);
@@ -149,7 +155,9 @@ static bool make_datatype(theo_text *body, theo_dtype dtype) {
     for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++) {
         if (floats[i].dtype != dtype)
             continue;
-        add32(body, 0x11 | 0x20 << 8 | (bytes * 8 - 1) << 16); /* version 1, floating-point; little-endian, implied leading bit; place of the sign */
+        add32(body,
+              0x11 | 0x20 << 8 |
+                  (bytes * 8 - 1) << 16); /* version 1, floating-point; little-endian, implied leading bit; place of the sign */
         add32(body, bytes);
         add16(body, 0); /* bit offset */
         add16(body, (unsigned)bytes * 8);
@@ -227,7 +235,8 @@ static bool grow_table(theo_hdf *hdf) {
     return true;
 }
 
-static theo_status add_node(theo_hdf *hdf, theo_hdf_node *parent, const char *name, bool is_group, theo_hdf_node **out, theo_error *err) {
+static theo_status add_node(theo_hdf *hdf, theo_hdf_node *parent, const char *name, bool is_group, theo_hdf_node **out,
+                            theo_error *err) {
     if (!*name || strlen(name) > LONGEST_NAME || strchr(name, '/'))
         return theo_fail(err, THEO_ARGUMENT, hdf->file.path, NULL, "\"%.80s\" cannot be a name in an HDF5 file", name);
     if (parent->depth == DEEPEST)
@@ -257,10 +266,12 @@ theo_status theo_hdf_group(theo_hdf *hdf, theo_hdf_node *parent, const char *nam
     return THEO_OK;
 }
 
-bool theo_hdf_is_empty(const theo_hdf_node *group) { return !group->first; }
+bool theo_hdf_is_empty(const theo_hdf_node *group) {
+    return !group->first;
+}
 
-theo_status theo_hdf_dataset(theo_hdf *hdf, theo_hdf_node *parent, const char *name, theo_dtype dtype, int rank, const int64_t *shape,
-                             const void *data, theo_error *err) {
+theo_status theo_hdf_dataset(theo_hdf *hdf, theo_hdf_node *parent, const char *name, theo_dtype dtype, int rank,
+                             const int64_t *shape, const void *data, theo_error *err) {
     theo_hdf_node *node;
     int64_t elements;
     size_t bytes;
@@ -325,7 +336,7 @@ theo_status theo_hdf_create(theo_hdf *hdf, const char *path, theo_error *err) {
 /* II.A, version 2; into the room at the start. */
 static theo_status write_superblock(theo_hdf *hdf, theo_error *err) {
     uint8_t block[SUPERBLOCK_BYTES] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n', 2, 8, 8}; /* offsets and lengths of 8 bytes */
-    theo_put64(block + 20, undefined); /* no extension */
+    theo_put64(block + 20, undefined);                                                        /* no extension */
     theo_put64(block + 28, hdf->at);
     theo_put64(block + 36, hdf->root->address);
     theo_put32(block + 44, lookup3(block, 44));

@@ -52,7 +52,9 @@ static bool take_word(parser *p, const char *word) {
     return true;
 }
 
-static bool is_digit(const parser *p) { return p->at < p->end && *p->at >= '0' && *p->at <= '9'; }
+static bool is_digit(const parser *p) {
+    return p->at < p->end && *p->at >= '0' && *p->at <= '9';
+}
 
 static void skip_digits(parser *p) {
     while (is_digit(p))
@@ -66,7 +68,10 @@ static int32_t take_hex4(parser *p) {
         return -1;
     for (int i = 0; i < 4; i++) {
         char c = *p->at++;
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
         if (digit < 0)
             return -1;
         code = code * 16 + digit;
@@ -295,11 +300,12 @@ static theo_status parse_value(parser *p, theo_json *value, int depth) {
     return parse_nonfinite(p, value) ? THEO_OK : parse_number(p, value);
 }
 
-theo_status theo_json_parse(const theo_json **root, theo_bump *memory, const char *text, size_t length, const theo_json_options *options,
-                            theo_error *err) {
+theo_status theo_json_parse(const theo_json **root, theo_bump *memory, const char *text, size_t length,
+                            const theo_json_options *options, theo_error *err) {
     static const theo_json_options defaults = {0};
     *root = NULL;
-    parser p = {.start = text, .at = text, .end = text + length, .memory = memory, .options = options ? options : &defaults, .err = err};
+    parser p = {
+        .start = text, .at = text, .end = text + length, .memory = memory, .options = options ? options : &defaults, .err = err};
     theo_json *value = theo_bump_alloc(memory, 1, sizeof *value);
     p.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!value || !p.c_locale)

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare(const void *a, const void *b) { return strcmp(((const theo_name *)a)->text, ((const theo_name *)b)->text); }
+static int compare(const void *a, const void *b) {
+    return strcmp(((const theo_name *)a)->text, ((const theo_name *)b)->text);
+}
 
 const char *theo_names_sort(theo_name *names, int count) {
     if (count < 2)

@@ -17,8 +17,9 @@ static const struct {
     const char *descr;
     theo_dtype dtype;
 } types[] = {
-    {"<f8", THEO_DTYPE_F64}, {"<f4", THEO_DTYPE_F32}, {"<f2", THEO_DTYPE_F16}, {"<i8", THEO_DTYPE_I64}, {"<i4", THEO_DTYPE_I32}, {"<i2", THEO_DTYPE_I16},
-    {"|i1", THEO_DTYPE_I8},  {"<u8", THEO_DTYPE_U64}, {"<u4", THEO_DTYPE_U32}, {"<u2", THEO_DTYPE_U16}, {"|u1", THEO_DTYPE_U8},  {"|b1", THEO_DTYPE_BOOL},
+    {"<f8", THEO_DTYPE_F64}, {"<f4", THEO_DTYPE_F32}, {"<f2", THEO_DTYPE_F16}, {"<i8", THEO_DTYPE_I64},
+    {"<i4", THEO_DTYPE_I32}, {"<i2", THEO_DTYPE_I16}, {"|i1", THEO_DTYPE_I8},  {"<u8", THEO_DTYPE_U64},
+    {"<u4", THEO_DTYPE_U32}, {"<u2", THEO_DTYPE_U16}, {"|u1", THEO_DTYPE_U8},  {"|b1", THEO_DTYPE_BOOL},
 };
 
 enum { TYPES = sizeof types / sizeof types[0] };
@@ -36,7 +37,8 @@ void theo_npy_header(theo_text *text, const theo_array *array, size_t characters
     else
         theo_text_printf(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int i = 0; i < array->rank; i++)
-        theo_text_printf(&dict, "%s%lld%s", i ? " " : "", (long long)array->shape[i], i + 1 < array->rank || array->rank == 1 ? "," : "");
+        theo_text_printf(&dict, "%s%lld%s", i ? " " : "", (long long)array->shape[i],
+                         i + 1 < array->rank || array->rank == 1 ? "," : "");
     theo_text_printf(&dict, "), }");
     /* Padded so that the data stand at a multiple of 64; version 1.0: a u16 length. */
     size_t used = 10 + dict.length + 1, length = dict.length + 1 + (-used % ALIGNMENT);
@@ -163,8 +165,8 @@ static bool parse_header(header *h) {
 }
 
 /* UTF-32 to UTF-8; numpy pads with zeros. */
-static theo_status parse_text(theo_array *array, theo_bump *memory, const uint8_t *data, size_t characters, const char *file, const char *place,
-                              theo_error *err) {
+static theo_status parse_text(theo_array *array, theo_bump *memory, const uint8_t *data, size_t characters, const char *file,
+                              const char *place, theo_error *err) {
     char *out = characters > SIZE_MAX / 4 ? NULL : theo_bump_alloc(memory, characters + 1, 4);
     if (!out)
         return theo_fail(err, THEO_MEMORY, file, place, "out of memory for a text");
@@ -181,9 +183,11 @@ static theo_status parse_text(theo_array *array, theo_bump *memory, const uint8_
 }
 
 /* Type, and for '<U' the number of characters. */
-static theo_status parse_descr(const header *h, theo_array *array, size_t *characters, const char *file, const char *place, theo_error *err) {
+static theo_status parse_descr(const header *h, theo_array *array, size_t *characters, const char *file, const char *place,
+                               theo_error *err) {
     for (int i = 0; i < TYPES; i++)
-        if (strcmp(h->descr, types[i].descr) == 0 || (types[i].descr[0] == '|' && h->descr[0] == '<' && strcmp(h->descr + 1, types[i].descr + 1) == 0)) {
+        if (strcmp(h->descr, types[i].descr) == 0 ||
+            (types[i].descr[0] == '|' && h->descr[0] == '<' && strcmp(h->descr + 1, types[i].descr + 1) == 0)) {
             array->dtype = types[i].dtype;
             return THEO_OK;
         }
@@ -196,18 +200,20 @@ static theo_status parse_descr(const header *h, theo_array *array, size_t *chara
             return THEO_OK;
         }
     }
-    return theo_fail(err, THEO_UNSUPPORTED, file, place, "npy: arrays of type \"%s\" are not supported; little-endian numbers are, and single texts",
-                     h->descr);
+    return theo_fail(err, THEO_UNSUPPORTED, file, place,
+                     "npy: arrays of type \"%s\" are not supported; little-endian numbers are, and single texts", h->descr);
 }
 
-theo_status theo_npy_parse(theo_array *array, theo_bump *memory, uint8_t *data, size_t bytes, const char *file, const char *place, theo_error *err) {
+theo_status theo_npy_parse(theo_array *array, theo_bump *memory, uint8_t *data, size_t bytes, const char *file, const char *place,
+                           theo_error *err) {
     if (bytes < 12 || memcmp(data, magic, 6) != 0)
         return theo_fail(err, THEO_CONTAINER, file, place, "npy: no numpy array by its first bytes");
     if (data[6] < 1 || data[6] > 3 || data[7] != 0)
         return theo_fail(err, THEO_UNSUPPORTED, file, place, "npy: version %d.%d is not known", data[6], data[7]);
     size_t start = data[6] == 1 ? 10 : 12, length = data[6] == 1 ? theo_get16(data + 8) : theo_get32(data + 8);
     if (length > LONGEST_HEADER || length > bytes - start)
-        return theo_fail(err, THEO_CONTAINER, file, place, "npy: the header's length of %zu bytes is over the file's or over 65536", length);
+        return theo_fail(err, THEO_CONTAINER, file, place,
+                         "npy: the header's length of %zu bytes is over the file's or over 65536", length);
     header h = {.at = (const char *)data + start, .end = (const char *)data + start + length};
     if (!parse_header(&h))
         return theo_fail(err, THEO_CONTAINER, file, place, "npy: a malformed header, or more than %d dimensions", THEO_MAX_RANK);

@@ -12,8 +12,8 @@
 /* ---------------------------------------------------------------- writing */
 
 /* Header and data of an array as npy. Text is converted into *utf32, which the caller frees. */
-static theo_status make_npy(const theo_array *array, const char *path, theo_text *header, const void **data, size_t *bytes, void **utf32,
-                            theo_error *err) {
+static theo_status make_npy(const theo_array *array, const char *path, theo_text *header, const void **data, size_t *bytes,
+                            void **utf32, theo_error *err) {
     size_t characters = 0;
     *data = array->data;
     *utf32 = NULL;
@@ -90,10 +90,13 @@ theo_status theo_npy_write(const char *path, const theo_array *array, theo_error
 
 /* ---------------------------------------------------------------- reading */
 
-static theo_status out_of_memory(const char *path, theo_error *err) { return theo_fail(err, THEO_MEMORY, path, NULL, "out of memory for the arrays"); }
+static theo_status out_of_memory(const char *path, theo_error *err) {
+    return theo_fail(err, THEO_MEMORY, path, NULL, "out of memory for the arrays");
+}
 
 /* "xy.npy" gives "xy". */
-static theo_status read_entry(theo_arrays_result *result, const theo_zip *zip, const theo_zip_entry *entry, theo_array *array, theo_error *err) {
+static theo_status read_entry(theo_arrays_result *result, const theo_zip *zip, const theo_zip_entry *entry, theo_array *array,
+                              theo_error *err) {
     size_t length = strlen(entry->name);
     if (length < 4 || strcmp(entry->name + length - 4, ".npy") != 0)
         return theo_fail(err, THEO_CONTAINER, zip->file, entry->name, "npz: an entry that is no .npy file");
@@ -154,9 +157,13 @@ static theo_status read_file(theo_arrays **arrays, const char *path, read_fn rea
     return status;
 }
 
-theo_status theo_npz_read(theo_arrays **arrays, const char *path, theo_error *err) { return read_file(arrays, path, read_npz, err); }
+theo_status theo_npz_read(theo_arrays **arrays, const char *path, theo_error *err) {
+    return read_file(arrays, path, read_npz, err);
+}
 
-theo_status theo_npy_read(theo_arrays **arrays, const char *path, theo_error *err) { return read_file(arrays, path, read_npy, err); }
+theo_status theo_npy_read(theo_arrays **arrays, const char *path, theo_error *err) {
+    return read_file(arrays, path, read_npy, err);
+}
 
 theo_status theo_npz_read_memory(theo_arrays **arrays, const void *data, size_t bytes, const char *name, theo_error *err) {
     *arrays = NULL;

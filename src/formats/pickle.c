@@ -57,9 +57,13 @@ static theo_status fail(const machine *m, theo_status status, const char *what) 
     return theo_fail(m->err, status, m->file, m->record, "byte %zu: %s", (size_t)(m->opcode - m->start), what);
 }
 
-static theo_status malformed(const machine *m, const char *what) { return fail(m, THEO_PICKLE, what); }
+static theo_status malformed(const machine *m, const char *what) {
+    return fail(m, THEO_PICKLE, what);
+}
 
-static theo_status out_of_memory(const machine *m) { return fail(m, THEO_MEMORY, "out of memory"); }
+static theo_status out_of_memory(const machine *m) {
+    return fail(m, THEO_MEMORY, "out of memory");
+}
 
 /* ---------------------------------------------------------------- reading and the stack */
 
@@ -88,7 +92,9 @@ static theo_status push_new(machine *m, theo_value value) {
 }
 
 /* Values above the newest mark. */
-static int floor_of(const machine *m) { return m->mark_count ? m->marks[m->mark_count - 1] : 0; }
+static int floor_of(const machine *m) {
+    return m->mark_count ? m->marks[m->mark_count - 1] : 0;
+}
 
 static theo_status pop(machine *m, theo_value **value) {
     *value = NULL;
@@ -182,7 +188,9 @@ static theo_status take_line(machine *m, const char **line, size_t *length) {
     return THEO_OK;
 }
 
-static bool equals(const char *text, size_t length, const char *word) { return strlen(word) == length && memcmp(text, word, length) == 0; }
+static bool equals(const char *text, size_t length, const char *word) {
+    return strlen(word) == length && memcmp(text, word, length) == 0;
+}
 
 static theo_status push_global(machine *m) {
     const char *module, *name;
@@ -193,7 +201,8 @@ static theo_status push_global(machine *m) {
         if (equals(module, module_length, classes[i].module) && equals(name, name_length, classes[i].name))
             return push_new(m, (theo_value){.type = THEO_VALUE_CLASS, .class_index = i});
     return theo_fail(m->err, THEO_SECURITY, m->file, m->record,
-                     "byte %zu: the pickle asks for \"%.*s.%.*s\", which a checkpoint of numbers does not need; it was not loaded and nothing was run",
+                     "byte %zu: the pickle asks for \"%.*s.%.*s\", which a checkpoint of numbers does not need; it was not "
+                     "loaded and nothing was run",
                      (size_t)(m->opcode - m->start), (int)(module_length < 80 ? module_length : 80), module,
                      (int)(name_length < 80 ? name_length : 80), name);
 }
@@ -280,14 +289,16 @@ static int spread(const theo_value *tuple, const theo_value **out, int limit) {
     return n;
 }
 
-/* Persistent id: ("storage", class, key, location, elements[, None]). The last one, of the legacy layout, names a view of another storage. */
+/* Persistent id: ("storage", class, key, location, elements[, None]). The last one, of the legacy layout, names a view of another
+ * storage. */
 static theo_status push_storage(machine *m) {
     theo_value *id;
     const theo_value *part[6];
     THEO_TRY(pop(m, &id));
     int n = spread(id, part, 6);
-    if (n < 5 || part[0]->type != THEO_VALUE_STRING || strcmp(part[0]->string, "storage") != 0 || part[1]->type != THEO_VALUE_CLASS ||
-        classes[part[1]->class_index].kind != CLASS_STORAGE || part[2]->type != THEO_VALUE_STRING || part[4]->type != THEO_VALUE_INTEGER)
+    if (n < 5 || part[0]->type != THEO_VALUE_STRING || strcmp(part[0]->string, "storage") != 0 ||
+        part[1]->type != THEO_VALUE_CLASS || classes[part[1]->class_index].kind != CLASS_STORAGE ||
+        part[2]->type != THEO_VALUE_STRING || part[4]->type != THEO_VALUE_INTEGER)
         return malformed(m, "a persistent id is not (\"storage\", class, key, location, elements)");
     if (n == 6 && part[5]->type != THEO_VALUE_NONE)
         return fail(m, THEO_UNSUPPORTED, "a storage that is a view of another one");
@@ -370,7 +381,8 @@ static theo_status call(machine *m) {
     return malformed(m, "a storage class is called");
 }
 
-/* BUILD: a Namespace takes the attributes of the dict. On an OrderedDict it sets `_metadata`, module versions that nothing here needs. */
+/* BUILD: a Namespace takes the attributes of the dict. On an OrderedDict it sets `_metadata`, module versions that nothing here
+ * needs. */
 static theo_status build(machine *m) {
     theo_value *state, *object;
     THEO_TRY(pop(m, &state));

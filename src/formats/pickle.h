@@ -1,7 +1,8 @@
 /* pickle.h - reads the pickles of torch checkpoints into plain values. Nothing is ever called or imported.
  *
- * Protocol 2, with the opcodes that torch.save writes and no others. A GLOBAL is looked up in a fixed list (THEO_SECURITY if it is not
- * there) and REDUCE, NEWOBJ and BUILD know what these few names mean. Stack, memo, strings and nesting of marks are limited. */
+ * Protocol 2, with the opcodes that torch.save writes and no others. A GLOBAL is looked up in a fixed list (THEO_SECURITY if it
+ * is not there) and REDUCE, NEWOBJ and BUILD know what these few names mean. Stack, memo, strings and nesting of marks are
+ * limited. */
 #ifndef THEO_FORMATS_PICKLE_H
 #define THEO_FORMATS_PICKLE_H
 

@@ -35,17 +35,19 @@ static theo_status check_cover(const theo_weights *w, range *ranges, int count, 
         at = ranges[i].end;
     }
     if (at != data_bytes)
-        return theo_fail(err, THEO_BOUNDS, w->path, NULL, "the tensors end at byte %zu of the data part, which has %zu", at, data_bytes);
+        return theo_fail(err, THEO_BOUNDS, w->path, NULL, "the tensors end at byte %zu of the data part, which has %zu", at,
+                         data_bytes);
     return THEO_OK;
 }
 
 static theo_status parse_metadata(theo_weights *w, const theo_json *metadata, theo_error *err) {
     if (metadata->type != THEO_JSON_OBJECT)
-        return theo_fail(err, THEO_CONTAINER, w->path, "__metadata__", "expected an object, found %s", theo_json_type_name(metadata));
+        return theo_fail(err, THEO_CONTAINER, w->path, "__metadata__", "expected an object, found %s",
+                         theo_json_type_name(metadata));
     for (const theo_json *m = metadata->first; m; m = m->next)
         if (m->type != THEO_JSON_STRING)
-            return theo_fail(err, THEO_CONTAINER, w->path, "__metadata__", "the value of \"%.80s\" is %s, expected a string", m->key,
-                             theo_json_type_name(m));
+            return theo_fail(err, THEO_CONTAINER, w->path, "__metadata__", "the value of \"%.80s\" is %s, expected a string",
+                             m->key, theo_json_type_name(m));
     w->metadata = metadata;
     return THEO_OK;
 }
@@ -55,8 +57,8 @@ static theo_status parse_shape(const theo_weights *w, const theo_json *entry, th
     if (!shape || shape->type != THEO_JSON_ARRAY)
         return theo_fail(err, THEO_CONTAINER, w->path, t->name, "shape: expected an array, found %s", theo_json_type_name(shape));
     if (shape->count > THEO_MAX_RANK)
-        return theo_fail(err, THEO_UNSUPPORTED, w->path, t->name, "the tensor has %d dimensions, at most %d are allowed", shape->count,
-                         THEO_MAX_RANK);
+        return theo_fail(err, THEO_UNSUPPORTED, w->path, t->name, "the tensor has %d dimensions, at most %d are allowed",
+                         shape->count, THEO_MAX_RANK);
     for (const theo_json *d = shape->first; d; d = d->next) {
         if (d->type != THEO_JSON_NUMBER || !d->is_integer || d->integer < 0)
             return theo_fail(err, THEO_CONTAINER, w->path, t->name, "shape: dimensions must be whole numbers from 0 to 2^63-1");
@@ -65,19 +67,22 @@ static theo_status parse_shape(const theo_weights *w, const theo_json *entry, th
     return THEO_OK;
 }
 
-static theo_status parse_range(const theo_weights *w, const theo_json *entry, const char *name, size_t data_bytes, range *r, theo_error *err) {
+static theo_status parse_range(const theo_weights *w, const theo_json *entry, const char *name, size_t data_bytes, range *r,
+                               theo_error *err) {
     const theo_json *offsets = theo_json_get(entry, "data_offsets");
     const theo_json *begin = theo_json_at(offsets, 0), *end = theo_json_at(offsets, 1);
     if (!end || offsets->count != 2 || !begin->is_integer || !end->is_integer)
         return theo_fail(err, THEO_CONTAINER, w->path, name, "data_offsets: expected an array of two whole numbers");
     if (begin->integer < 0 || begin->integer > end->integer || (uint64_t)end->integer > data_bytes)
-        return theo_fail(err, THEO_BOUNDS, w->path, name, "data_offsets [%lld, %lld] do not lie in order within the %zu bytes of data",
-                         (long long)begin->integer, (long long)end->integer, data_bytes);
+        return theo_fail(err, THEO_BOUNDS, w->path, name,
+                         "data_offsets [%lld, %lld] do not lie in order within the %zu bytes of data", (long long)begin->integer,
+                         (long long)end->integer, data_bytes);
     *r = (range){(size_t)begin->integer, (size_t)end->integer, name};
     return THEO_OK;
 }
 
-static theo_status parse_tensor(theo_weights *w, const theo_json *entry, const uint8_t *data, size_t data_bytes, range *r, theo_error *err) {
+static theo_status parse_tensor(theo_weights *w, const theo_json *entry, const uint8_t *data, size_t data_bytes, range *r,
+                                theo_error *err) {
     theo_weight *t;
     THEO_TRY(theo_weights_add(w, entry->key, &t, err));
     if (entry->type != THEO_JSON_OBJECT)
@@ -86,16 +91,16 @@ static theo_status parse_tensor(theo_weights *w, const theo_json *entry, const u
     if (!dtype || dtype->type != THEO_JSON_STRING)
         return theo_fail(err, THEO_CONTAINER, w->path, t->name, "dtype: expected a string, found %s", theo_json_type_name(dtype));
     if (!theo_dtype_parse(&t->dtype, dtype->string))
-        return theo_fail(err, THEO_UNSUPPORTED, w->path, t->name, "the type \"%.40s\" is not known; floats may be F64, F32, F16 or BF16",
-                         dtype->string);
+        return theo_fail(err, THEO_UNSUPPORTED, w->path, t->name,
+                         "the type \"%.40s\" is not known; floats may be F64, F32, F16 or BF16", dtype->string);
     THEO_TRY(parse_shape(w, entry, t, err));
     size_t bytes;
     if (!theo_shape_bytes(t->shape, t->rank, t->dtype, &t->elements, &bytes))
         return theo_fail(err, THEO_BOUNDS, w->path, t->name, "the size of the shape overflows 64 bits");
     THEO_TRY(parse_range(w, entry, t->name, data_bytes, r, err));
     if (r->end - r->begin != bytes)
-        return theo_fail(err, THEO_BOUNDS, w->path, t->name, "data_offsets span %zu bytes, but shape and type need %zu", r->end - r->begin,
-                         bytes);
+        return theo_fail(err, THEO_BOUNDS, w->path, t->name, "data_offsets span %zu bytes, but shape and type need %zu",
+                         r->end - r->begin, bytes);
     theo_weight_set_contiguous(t);
     t->data = data + r->begin;
     return THEO_OK;
@@ -106,9 +111,9 @@ theo_status theo_safetensors_parse(theo_weights *w, theo_error *err) {
     uint64_t header_bytes;
     memcpy(&header_bytes, map->data, sizeof header_bytes);
     if (header_bytes > LARGEST_HEADER || header_bytes > map->bytes - 8)
-        return theo_fail(err, THEO_CONTAINER, w->path, "header", "its length of %llu bytes is over %s",
-                         (unsigned long long)header_bytes,
-                         header_bytes > LARGEST_HEADER ? "the format's limit of 100,000,000" : "the length of the file: truncated?");
+        return theo_fail(
+            err, THEO_CONTAINER, w->path, "header", "its length of %llu bytes is over %s", (unsigned long long)header_bytes,
+            header_bytes > LARGEST_HEADER ? "the format's limit of 100,000,000" : "the length of the file: truncated?");
     const theo_json *header;
     theo_json_options options = {.file = w->path, .max_depth = HEADER_DEPTH};
     THEO_TRY(theo_json_parse(&header, &w->memory, (const char *)map->data + 8, (size_t)header_bytes, &options, err));

@@ -11,12 +11,13 @@
 
 /* ---------------------------------------------------------------- writing */
 
-static theo_status check(const char *path, const theo_array *arrays, int count, const char *const *keys, const char *const *values,
-                         int metadata_count, theo_error *err) {
+static theo_status check(const char *path, const theo_array *arrays, int count, const char *const *keys,
+                         const char *const *values, int metadata_count, theo_error *err) {
     THEO_TRY(theo_arrays_check(arrays, count, path, err));
     for (int i = 0; i < count; i++)
         if (arrays[i].dtype == THEO_DTYPE_TEXT || strcmp(arrays[i].name, "__metadata__") == 0)
-            return theo_fail(err, THEO_ARGUMENT, path, arrays[i].name, "safetensors files hold numbers, and text in their metadata");
+            return theo_fail(err, THEO_ARGUMENT, path, arrays[i].name,
+                             "safetensors files hold numbers, and text in their metadata");
     if (metadata_count < 0 || (metadata_count && (!keys || !values)))
         return theo_fail(err, THEO_ARGUMENT, path, "__metadata__", "keys and values must be given");
     for (int i = 0; i < metadata_count; i++) {
@@ -88,7 +89,8 @@ theo_status theo_safetensors_write(const char *path, const theo_array *arrays, i
     theo_text header = {0};
     THEO_TRY(check(path, arrays, count, metadata_keys, metadata_values, metadata_count, err));
     make_header(&header, arrays, count, metadata_keys, metadata_values, metadata_count);
-    theo_status status = header.failed ? theo_fail(err, THEO_MEMORY, path, NULL, "out of memory for the header") : theo_file_open(&file, path, err);
+    theo_status status = header.failed ? theo_fail(err, THEO_MEMORY, path, NULL, "out of memory for the header")
+                                       : theo_file_open(&file, path, err);
     if (!status) {
         status = write_all(&file, &header, arrays, count, err);
         if (!status)

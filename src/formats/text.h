@@ -10,11 +10,12 @@ typedef struct theo_text {
     char *data; /* terminated; NULL while nothing was added */
     size_t length, capacity;
     bool failed; /* memory ran out; everything added since is lost. Check once at the end */
-} theo_text; /* starts zeroed */
+} theo_text;     /* starts zeroed */
 
 void theo_text_add(theo_text *text, const void *bytes, size_t count);
 void theo_text_printf(theo_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A JSON string with its quotes: control characters, quotes and backslashes are escaped; bytes that are not UTF-8 become U+FFFD. */
+/* A JSON string with its quotes: control characters, quotes and backslashes are escaped; bytes that are not UTF-8 become U+FFFD.
+ */
 void theo_text_add_json_string(theo_text *text, const char *string);
 /* The shortest decimal form that reads back as the same double; Infinity, -Infinity and NaN as these words. */
 void theo_text_add_json_number(theo_text *text, double value);

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* Of the configuration. Lists may contain themselves, and one that holds a list twice, which holds another twice, ... doubles with every level. */
+/* Of the configuration. Lists may contain themselves, and one that holds a list twice, which holds another twice, ... doubles
+ * with every level. */
 enum { DEEPEST = 32, MOST_ITEMS = 1 << 20, LARGEST_TEXT = 4 << 20 };
 
 /* ---------------------------------------------------------------- the configuration as JSON */
@@ -106,7 +107,8 @@ static bool add_value(writer *w, const theo_value *value, int depth) {
     return false;
 }
 
-/* Every member of the root but the state dict, as one object; a member that has no place in a configuration (an optimiser's tensors) is left out. */
+/* Every member of the root but the state dict, as one object; a member that has no place in a configuration (an optimiser's
+ * tensors) is left out. */
 static theo_status collect_config(theo_weights *weights, const theo_value *root, const theo_value *state, theo_error *err) {
     writer w = {0};
     bool first = true;
@@ -140,15 +142,18 @@ static theo_status check_extent(const theo_weights *w, const theo_tensor *t, con
     for (int i = 0; i < t->rank && fits; i++) {
         int64_t step;
         fits = t->shape[i] >= 0 && t->stride[i] >= 0 &&
-               (empty || (!__builtin_mul_overflow(t->shape[i] - 1, t->stride[i], &step) && !__builtin_add_overflow(last, step, &last)));
+               (empty ||
+                (!__builtin_mul_overflow(t->shape[i] - 1, t->stride[i], &step) && !__builtin_add_overflow(last, step, &last)));
     }
     if (!fits || (empty ? t->offset > t->storage->count : last >= t->storage->count))
-        return theo_fail(err, THEO_BOUNDS, w->path, name, "offset, sizes and strides of the tensor lead outside of its storage of %lld elements",
+        return theo_fail(err, THEO_BOUNDS, w->path, name,
+                         "offset, sizes and strides of the tensor lead outside of its storage of %lld elements",
                          (long long)t->storage->count);
     return THEO_OK;
 }
 
-static theo_status add_tensor(theo_weights *w, const char *name, const theo_tensor *t, theo_storage_fn find, void *user, theo_error *err) {
+static theo_status add_tensor(theo_weights *w, const char *name, const theo_tensor *t, theo_storage_fn find, void *user,
+                              theo_error *err) {
     theo_weight *item;
     const uint8_t *data;
     size_t bytes;
@@ -189,7 +194,8 @@ theo_status theo_torch_collect(theo_weights *w, const theo_value *root, theo_sto
         return theo_fail(err, THEO_PICKLE, w->path, NULL, "a key stands twice in the checkpoint's top dict");
     const theo_value *state = find_state(root);
     if (!state)
-        return theo_fail(err, THEO_STRUCTURE, w->path, NULL, "no tensors: they must lie in the checkpoint's dict itself or under \"model\" or \"state_dict\"");
+        return theo_fail(err, THEO_STRUCTURE, w->path, NULL,
+                         "no tensors: they must lie in the checkpoint's dict itself or under \"model\" or \"state_dict\"");
     THEO_TRY(theo_weights_reserve(w, count_tensors(state), err));
     for (const theo_item *item = state->first; item; item = item->next)
         if (item->key->type == THEO_VALUE_STRING && item->value->type == THEO_VALUE_TENSOR)

@@ -1,5 +1,6 @@
 /* torch.save before PyTorch 1.6: five pickles one after the other - a magic number, the protocol, facts about the machine, the
- * checkpoint, the list of storage keys - then for every key, in that order, a little-endian int64 element count and the raw numbers. */
+ * checkpoint, the list of storage keys - then for every key, in that order, a little-endian int64 element count and the raw
+ * numbers. */
 #include "base/error.h"
 #include "formats/bytes.h"
 #include "formats/dtype.h"
@@ -21,7 +22,9 @@ typedef struct legacy {
     int64_t *elements;
 } legacy;
 
-bool theo_torch_legacy_matches(const theo_map *map) { return map->bytes >= sizeof magic && memcmp(map->data, magic, sizeof magic) == 0; }
+bool theo_torch_legacy_matches(const theo_map *map) {
+    return map->bytes >= sizeof magic && memcmp(map->data, magic, sizeof magic) == 0;
+}
 
 static theo_status next_pickle(legacy *l, theo_pickle *pickle, const char *record, theo_error *err) {
     const theo_map *map = &l->w->map;
@@ -66,7 +69,8 @@ static theo_status collect_types(legacy *l, const theo_storage *storages, types 
     for (int i = 0; i < count; i++) {
         if (kept && strcmp(index[kept - 1].text, index[i].text) == 0) {
             if (index[kept - 1].value != index[i].value)
-                return theo_fail(err, THEO_CONTAINER, l->w->path, NULL, "the storage \"%.80s\" is used with two types", index[i].text);
+                return theo_fail(err, THEO_CONTAINER, l->w->path, NULL, "the storage \"%.80s\" is used with two types",
+                                 index[i].text);
             continue;
         }
         index[kept++] = index[i];
@@ -81,7 +85,8 @@ static theo_status locate_storages(legacy *l, const theo_value *keys, const type
     for (const theo_item *item = keys->first; item; item = item->next) {
         int type = item->value->type == THEO_VALUE_STRING ? theo_names_find(known->index, known->count, item->value->string) : -1;
         if (type < 0)
-            return theo_fail(err, THEO_CONTAINER, l->w->path, "storage keys", "a key that no tensor uses: its type and size are not known");
+            return theo_fail(err, THEO_CONTAINER, l->w->path, "storage keys",
+                             "a key that no tensor uses: its type and size are not known");
         const char *key = item->value->string;
         if (map->bytes - l->at < 8)
             return theo_fail(err, THEO_BOUNDS, l->w->path, NULL, "the file ends before the storage \"%.80s\"", key);
@@ -101,14 +106,16 @@ static theo_status locate_storages(legacy *l, const theo_value *keys, const type
     return twice ? theo_fail(err, THEO_CONTAINER, l->w->path, "storage keys", "the key \"%.80s\" stands twice", twice) : THEO_OK;
 }
 
-static theo_status find_storage(void *user, const theo_storage *storage, const char *tensor, const uint8_t **data, theo_error *err) {
+static theo_status find_storage(void *user, const theo_storage *storage, const char *tensor, const uint8_t **data,
+                                theo_error *err) {
     const legacy *l = user;
     int i = theo_names_find(l->index, l->count, storage->key);
     if (i < 0)
-        return theo_fail(err, THEO_BOUNDS, l->w->path, tensor, "the storage \"%.80s\" of the tensor is not in the file", storage->key);
+        return theo_fail(err, THEO_BOUNDS, l->w->path, tensor, "the storage \"%.80s\" of the tensor is not in the file",
+                         storage->key);
     if (l->elements[i] != storage->count)
-        return theo_fail(err, THEO_BOUNDS, l->w->path, tensor, "the storage \"%.80s\" has %lld elements, but %lld were announced", storage->key,
-                         (long long)l->elements[i], (long long)storage->count);
+        return theo_fail(err, THEO_BOUNDS, l->w->path, tensor, "the storage \"%.80s\" has %lld elements, but %lld were announced",
+                         storage->key, (long long)l->elements[i], (long long)storage->count);
     *data = l->data[i];
     return THEO_OK;
 }

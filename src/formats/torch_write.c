@@ -23,9 +23,13 @@ typedef struct pickler {
 
 /* ---------------------------------------------------------------- opcodes (CPython Lib/pickletools.py) */
 
-static void put_byte(pickler *p, int byte) { theo_text_add(p->out, &(char){(char)byte}, 1); }
+static void put_byte(pickler *p, int byte) {
+    theo_text_add(p->out, &(char){(char)byte}, 1);
+}
 
-static void put_start(pickler *p) { theo_text_add(p->out, "\x80\x02", 2); } /* PROTO 2 */
+static void put_start(pickler *p) {
+    theo_text_add(p->out, "\x80\x02", 2);
+} /* PROTO 2 */
 
 static void put_string(pickler *p, const char *string) {
     uint8_t head[5] = {'X'};
@@ -219,9 +223,12 @@ static void put_checkpoint(pickler *p, const theo_array *arrays, int count, cons
 
 /* ---------------------------------------------------------------- the two layouts */
 
-static size_t bytes_of(const theo_array *array) { return (size_t)elements_of(array) * theo_dtype_bytes(array->dtype); }
+static size_t bytes_of(const theo_array *array) {
+    return (size_t)elements_of(array) * theo_dtype_bytes(array->dtype);
+}
 
-static theo_status add_records(theo_zip_writer *zip, const theo_array *arrays, int count, const theo_text *pickle, theo_error *err) {
+static theo_status add_records(theo_zip_writer *zip, const theo_array *arrays, int count, const theo_text *pickle,
+                               theo_error *err) {
     char name[32];
     THEO_TRY(theo_zip_add(zip, "archive/data.pkl", NULL, 0, pickle->data, pickle->length, false, err));
     THEO_TRY(theo_zip_add(zip, "archive/byteorder", NULL, 0, "little", 6, false, err));
@@ -288,7 +295,8 @@ static theo_status append_storages(theo_file *file, const theo_array *arrays, in
     return THEO_OK;
 }
 
-static theo_status write_legacy(const char *path, const theo_array *arrays, int count, const theo_text *pickles, theo_error *err) {
+static theo_status write_legacy(const char *path, const theo_array *arrays, int count, const theo_text *pickles,
+                                theo_error *err) {
     theo_file file;
     THEO_TRY(theo_file_open(&file, path, err));
     theo_status status = theo_file_append(&file, pickles->data, pickles->length, err);
@@ -311,14 +319,15 @@ static theo_status write_checkpoint(const char *path, const theo_array *arrays, 
     put_checkpoint(&p, arrays, count, options->state_key, config);
     if (options->legacy)
         put_legacy_keys(&p, count);
-    theo_status status = text.failed        ? theo_fail(err, THEO_MEMORY, path, NULL, "out of memory for the pickle")
+    theo_status status = text.failed       ? theo_fail(err, THEO_MEMORY, path, NULL, "out of memory for the pickle")
                          : options->legacy ? write_legacy(path, arrays, count, &text, err)
-                                            : write_zip(path, arrays, count, &text, err);
+                                           : write_zip(path, arrays, count, &text, err);
     theo_text_free(&text);
     return status;
 }
 
-theo_status theo_torch_write(const char *path, const theo_array *arrays, int count, const theo_torch_options *options, theo_error *err) {
+theo_status theo_torch_write(const char *path, const theo_array *arrays, int count, const theo_torch_options *options,
+                             theo_error *err) {
     static const theo_torch_options defaults = {0};
     const theo_json *config = NULL;
     theo_bump memory = {0};
@@ -326,7 +335,8 @@ theo_status theo_torch_write(const char *path, const theo_array *arrays, int cou
     THEO_TRY(theo_arrays_check(arrays, count, path, err));
     for (int i = 0; i < count; i++)
         if (!storage_class(arrays[i].dtype))
-            return theo_fail(err, THEO_ARGUMENT, path, arrays[i].name, "torch has no storage for %s here", theo_dtype_name(arrays[i].dtype));
+            return theo_fail(err, THEO_ARGUMENT, path, arrays[i].name, "torch has no storage for %s here",
+                             theo_dtype_name(arrays[i].dtype));
     if (options->config_json && !options->state_key)
         return theo_fail(err, THEO_ARGUMENT, path, "config_json", "needs a state_key beside which it stands");
     theo_status status = THEO_OK;

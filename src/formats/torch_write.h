@@ -5,12 +5,15 @@
 #include <theo/files.h>
 
 typedef struct theo_torch_options {
-    bool legacy;             /* the layout before PyTorch 1.6 instead of the zip archive */
-    const char *state_key;   /* the state dict lies under this key of the top dict, beside the members of config_json; NULL: it is the top object */
-    const char *config_json; /* an object whose members go into the top dict ("{\"model_config\": {...}}"), or NULL. Needs state_key */
+    bool legacy;           /* the layout before PyTorch 1.6 instead of the zip archive */
+    const char *state_key; /* the state dict lies under this key of the top dict, beside the members of config_json; NULL: it is
+                              the top object */
+    const char
+        *config_json; /* an object whose members go into the top dict ("{\"model_config\": {...}}"), or NULL. Needs state_key */
 } theo_torch_options;
 
 /* The arrays (F64, F32, F16, BF16, I64, I32, BOOL) become an OrderedDict of tensors, each with a storage of its own. */
-theo_status theo_torch_write(const char *path, const theo_array *arrays, int count, const theo_torch_options *options, theo_error *err);
+theo_status theo_torch_write(const char *path, const theo_array *arrays, int count, const theo_torch_options *options,
+                             theo_error *err);
 
 #endif

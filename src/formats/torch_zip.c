@@ -1,5 +1,5 @@
-/* torch.save since PyTorch 1.6: a zip archive with records PREFIX/data.pkl, PREFIX/data/KEY, PREFIX/version and, from newer writers,
- * PREFIX/byteorder. All are stored, so that the tensors are used where they lie in the mapped file. */
+/* torch.save since PyTorch 1.6: a zip archive with records PREFIX/data.pkl, PREFIX/data/KEY, PREFIX/version and, from newer
+ * writers, PREFIX/byteorder. All are stored, so that the tensors are used where they lie in the mapped file. */
 #include "base/error.h"
 #include "formats/dtype.h"
 #include "formats/torch.h"
@@ -28,7 +28,8 @@ static theo_status find_pickle(archive *a, theo_error *err) {
     for (int i = 0; i < a->zip.count; i++) {
         const theo_zip_entry *entry = &a->zip.entries[i];
         if (entry->method != THEO_ZIP_STORED)
-            return theo_fail(err, THEO_UNSUPPORTED, a->w->path, entry->name, "zip: compressed records are not allowed in a torch checkpoint");
+            return theo_fail(err, THEO_UNSUPPORTED, a->w->path, entry->name,
+                             "zip: compressed records are not allowed in a torch checkpoint");
         if (!ends_with(entry->name, pickle_ending))
             continue;
         if (a->pickle)
@@ -66,17 +67,20 @@ static theo_status check_sums(const archive *a, theo_error *err) {
     return THEO_OK;
 }
 
-static theo_status find_storage(void *user, const theo_storage *storage, const char *tensor, const uint8_t **data, theo_error *err) {
+static theo_status find_storage(void *user, const theo_storage *storage, const char *tensor, const uint8_t **data,
+                                theo_error *err) {
     const archive *a = user;
     char name[LONGEST_KEY];
     int n = snprintf(name, sizeof name, "data/%s", storage->key);
     const theo_zip_entry *record = n > 0 && n < LONGEST_KEY ? find_record(a, name) : NULL;
     if (!record)
-        return theo_fail(err, THEO_BOUNDS, a->w->path, tensor, "the storage \"%.80s\" of the tensor is not in the file", storage->key);
+        return theo_fail(err, THEO_BOUNDS, a->w->path, tensor, "the storage \"%.80s\" of the tensor is not in the file",
+                         storage->key);
     uint64_t size = theo_dtype_bytes(storage->dtype);
     if (record->bytes % size != 0 || record->bytes / size != (uint64_t)storage->count)
-        return theo_fail(err, THEO_BOUNDS, a->w->path, tensor, "the storage \"%.80s\" has %llu bytes, but %lld elements of %llu were announced",
-                         storage->key, (unsigned long long)record->bytes, (long long)storage->count, (unsigned long long)size);
+        return theo_fail(err, THEO_BOUNDS, a->w->path, tensor,
+                         "the storage \"%.80s\" has %llu bytes, but %lld elements of %llu were announced", storage->key,
+                         (unsigned long long)record->bytes, (long long)storage->count, (unsigned long long)size);
     *data = record->data;
     return THEO_OK;
 }

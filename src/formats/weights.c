@@ -56,7 +56,8 @@ static theo_status parse(theo_weights *w, theo_error *err) {
     if (theo_torch_legacy_matches(map))
         return theo_torch_legacy_parse(w, err);
     if (starts_with(map, "\x89HDF", 4))
-        return theo_fail(err, THEO_UNSUPPORTED, w->path, NULL, "an HDF5 file; weights are read from safetensors, .pt and .pth files");
+        return theo_fail(err, THEO_UNSUPPORTED, w->path, NULL,
+                         "an HDF5 file; weights are read from safetensors, .pt and .pth files");
     if (starts_with(map, "\x80", 1))
         return theo_fail(err, THEO_CONTAINER, w->path, NULL, "a pickle that is not a torch checkpoint");
     return theo_fail(err, THEO_CONTAINER, w->path, NULL,
@@ -70,8 +71,8 @@ static theo_status finish(theo_weights *w, theo_error *err) {
 }
 
 /* map is taken over, whatever happens. */
-static theo_status open_map(theo_weights **weights, const theo_map *map, bool mapped, const char *name, const theo_weights_options *options,
-                            theo_error *err) {
+static theo_status open_map(theo_weights **weights, const theo_map *map, bool mapped, const char *name,
+                            const theo_weights_options *options, theo_error *err) {
     *weights = NULL;
     theo_weights *w = theo_alloc(1, sizeof *w);
     theo_status status = w ? THEO_OK : THEO_MEMORY;
@@ -118,13 +119,21 @@ void theo_weights_close(theo_weights *weights) {
 
 /* ---------------------------------------------------------------- looking */
 
-const char *theo_weights_path(const theo_weights *weights) { return weights->path; }
+const char *theo_weights_path(const theo_weights *weights) {
+    return weights->path;
+}
 
-const char *theo_weights_source(const theo_weights *weights) { return weights->source; }
+const char *theo_weights_source(const theo_weights *weights) {
+    return weights->source;
+}
 
-int64_t theo_weights_file_bytes(const theo_weights *weights) { return (int64_t)weights->map.bytes; }
+int64_t theo_weights_file_bytes(const theo_weights *weights) {
+    return (int64_t)weights->map.bytes;
+}
 
-int theo_weights_count(const theo_weights *weights) { return weights->count; }
+int theo_weights_count(const theo_weights *weights) {
+    return weights->count;
+}
 
 const theo_weight *theo_weights_at(const theo_weights *weights, int index) {
     return index >= 0 && index < weights->count ? &weights->items[index] : NULL;
@@ -139,7 +148,9 @@ const char *theo_weights_metadata(const theo_weights *weights, const char *key) 
     return value ? value->string : NULL;
 }
 
-const char *theo_weights_config_json(const theo_weights *weights) { return weights->config_json; }
+const char *theo_weights_config_json(const theo_weights *weights) {
+    return weights->config_json;
+}
 
 /* ---------------------------------------------------------------- numbers */
 
@@ -179,8 +190,8 @@ static int contiguous_dimensions(const theo_weight *t, int64_t *elements) {
 
 theo_status theo_weight_to_f32(const theo_weights *weights, const theo_weight *t, float *out, theo_error *err) {
     if (t->dtype > THEO_DTYPE_BF16)
-        return theo_fail(err, THEO_SHAPE, weights->path, t->name, "the type is %s, but a network's weights are F64, F32, F16 or BF16",
-                         theo_dtype_name(t->dtype));
+        return theo_fail(err, THEO_SHAPE, weights->path, t->name,
+                         "the type is %s, but a network's weights are F64, F32, F16 or BF16", theo_dtype_name(t->dtype));
     if (t->elements == 0)
         return THEO_OK;
     int64_t run, index[THEO_MAX_RANK] = {0};

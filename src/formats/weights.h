@@ -1,8 +1,8 @@
 /* weights.h - one view of every checkpoint container: named, shaped, typed, strided tensors over a mapped file.
  *
- * theo_weights_open tells the container by its first bytes: safetensors, torch zip (.pt, .pth), torch legacy (2018). Everything is
- * checked before a tensor is handed out: offsets, lengths, types, shapes, strides, overlap, CRC of zip entries. Nothing in a file is
- * ever executed: pickles go through a parser with an allow-list of opcodes and globals. */
+ * theo_weights_open tells the container by its first bytes: safetensors, torch zip (.pt, .pth), torch legacy (2018). Everything
+ * is checked before a tensor is handed out: offsets, lengths, types, shapes, strides, overlap, CRC of zip entries. Nothing in a
+ * file is ever executed: pickles go through a parser with an allow-list of opcodes and globals. */
 #ifndef THEO_FORMATS_WEIGHTS_H
 #define THEO_FORMATS_WEIGHTS_H
 
@@ -18,7 +18,7 @@ typedef struct theo_weight {
     int64_t shape[THEO_MAX_RANK];
     int64_t stride[THEO_MAX_RANK]; /* in elements; row-major contiguous for safetensors */
     int64_t elements;
-    const void *data;
+    const void *data; /* may be unaligned, and strides may overlap: theo_weight_to_f32 copes with both */
 } theo_weight;
 
 typedef struct theo_weights_options {

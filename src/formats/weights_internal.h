@@ -36,7 +36,8 @@ theo_status theo_weights_add(theo_weights *w, const char *name, theo_weight **it
 /* Row-major strides for its shape. */
 void theo_weight_set_contiguous(theo_weight *item);
 
-/* The same checks and views over memory that outlives the weights; `name` stands for the file in messages. For theo_safetensors_read and fuzzers. */
+/* The same checks and views over memory that outlives the weights; `name` stands for the file in messages. For tests
+ * and fuzzers. */
 theo_status theo_weights_open_memory(theo_weights **weights, const void *data, size_t bytes, const char *name,
                                      const theo_weights_options *options, theo_error *err);
 

@@ -78,7 +78,8 @@ static theo_status read_end(reader *r) {
 
     if (at >= LOCATOR64_BYTES && theo_get32(end - LOCATOR64_BYTES) == LOCATOR64) {
         uint64_t offset = theo_get64(end - LOCATOR64_BYTES + 8);
-        if (at < LOCATOR64_BYTES + END64_BYTES || offset > at - LOCATOR64_BYTES - END64_BYTES || theo_get32(r->data + offset) != END64)
+        if (at < LOCATOR64_BYTES + END64_BYTES || offset > at - LOCATOR64_BYTES - END64_BYTES ||
+            theo_get32(r->data + offset) != END64)
             return broken(r, NULL, "the zip64 locator does not point to an end record");
         const uint8_t *end64 = r->data + offset;
         limit = offset;
@@ -209,7 +210,8 @@ static theo_status read_directory(reader *r, theo_zip *zip) {
     return status;
 }
 
-theo_status theo_zip_parse(theo_zip *zip, theo_bump *memory, const uint8_t *data, size_t bytes, const char *file, theo_error *err) {
+theo_status theo_zip_parse(theo_zip *zip, theo_bump *memory, const uint8_t *data, size_t bytes, const char *file,
+                           theo_error *err) {
     reader r = {.data = data, .bytes = bytes, .file = file, .memory = memory, .err = err};
     *zip = (theo_zip){.file = file};
     THEO_TRY(read_end(&r));
@@ -225,8 +227,8 @@ static theo_status compare_crc(const theo_zip *zip, const theo_zip_entry *entry,
     uint32_t crc = libdeflate_crc32(0, data, (size_t)entry->bytes);
     if (crc == entry->crc)
         return THEO_OK;
-    return theo_fail(err, THEO_CHECKSUM, zip->file, entry->name, "the data's CRC-32 is %08x, the zip directory says %08x: the file is damaged",
-                     crc, entry->crc);
+    return theo_fail(err, THEO_CHECKSUM, zip->file, entry->name,
+                     "the data's CRC-32 is %08x, the zip directory says %08x: the file is damaged", crc, entry->crc);
 }
 
 theo_status theo_zip_check(const theo_zip *zip, const theo_zip_entry *entry, theo_error *err) {
@@ -246,7 +248,8 @@ theo_status theo_zip_unpack(const theo_zip *zip, const theo_zip_entry *entry, vo
                                                                          (size_t)entry->bytes, &used, &made);
         libdeflate_free_decompressor(inflate);
         if (result != LIBDEFLATE_SUCCESS || used != entry->data_bytes || made != entry->bytes)
-            return theo_fail(err, THEO_CONTAINER, zip->file, entry->name, "zip: the deflate stream is damaged or of another length");
+            return theo_fail(err, THEO_CONTAINER, zip->file, entry->name,
+                             "zip: the deflate stream is damaged or of another length");
     }
     return compare_crc(zip, entry, out, err);
 }

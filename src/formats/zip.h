@@ -1,7 +1,7 @@
 /* zip.h - the directory of a zip archive in memory, checked, and its entries' bytes. For torch checkpoints and npz files.
  *
- * The central directory is what counts; every local header must agree with it. Zip64 and data descriptors are understood. Encrypted,
- * split and self-extracting archives are refused, and so are doubled names and entries that overlap. */
+ * The central directory is what counts; every local header must agree with it. Zip64 and data descriptors are understood.
+ * Encrypted, split and self-extracting archives are refused, and so are doubled names and entries that overlap. */
 #ifndef THEO_FORMATS_ZIP_H
 #define THEO_FORMATS_ZIP_H
 
@@ -14,10 +14,10 @@ enum { THEO_ZIP_STORED = 0, THEO_ZIP_DEFLATED = 8 };
 
 typedef struct theo_zip_entry {
     const char *name;
-    int method;           /* one of the two above */
-    uint32_t crc;         /* CRC-32 of the `bytes` bytes */
-    uint64_t bytes;       /* when unpacked: a claim of the file, and bounded for deflated entries by what deflate can reach at all */
-    const uint8_t *data;  /* as stored in the file */
+    int method;     /* one of the two above */
+    uint32_t crc;   /* CRC-32 of the `bytes` bytes */
+    uint64_t bytes; /* when unpacked: a claim of the file, and bounded for deflated entries by what deflate can reach at all */
+    const uint8_t *data; /* as stored in the file */
     uint64_t data_bytes;
 } theo_zip_entry;
 
@@ -28,8 +28,10 @@ typedef struct theo_zip {
     const theo_name *index;
 } theo_zip;
 
-/* Everything lives in `memory`, data pointers point into the archive. THEO_CONTAINER, THEO_UNSUPPORTED (other methods, encryption), THEO_MEMORY. */
-theo_status theo_zip_parse(theo_zip *zip, theo_bump *memory, const uint8_t *data, size_t bytes, const char *file, theo_error *err);
+/* Everything lives in `memory`, data pointers point into the archive. THEO_CONTAINER, THEO_UNSUPPORTED (other methods,
+ * encryption), THEO_MEMORY. */
+theo_status theo_zip_parse(theo_zip *zip, theo_bump *memory, const uint8_t *data, size_t bytes, const char *file,
+                           theo_error *err);
 
 /* Entry of that name, or NULL. */
 const theo_zip_entry *theo_zip_find(const theo_zip *zip, const char *name);

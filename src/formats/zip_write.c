@@ -9,7 +9,7 @@
 
 enum {
     DATE_1980_01_01 = 0x21,
-    VERSION = 20,       /* needed to extract: deflate */
+    VERSION = 20, /* needed to extract: deflate */
     VERSION_ZIP64 = 45,
     FLAG_DESCRIPTOR = 0x0008, /* sizes and CRC follow the data */
     FLAG_UTF8 = 0x0800,
@@ -71,7 +71,9 @@ static unsigned flags_of(const theo_zip_writer *zip, const char *name) {
     return zip->style == THEO_ZIP_TORCH ? FLAG_DESCRIPTOR | FLAG_UTF8 : ascii ? 0 : FLAG_UTF8;
 }
 
-static bool is_large(const theo_zip_writer *zip, const entry *e) { return e->bytes >= zip->limit || e->data_bytes >= zip->limit; }
+static bool is_large(const theo_zip_writer *zip, const entry *e) {
+    return e->bytes >= zip->limit || e->data_bytes >= zip->limit;
+}
 
 /* The fields that local header and central directory have in common, from "version needed" to "extra length". */
 static void add_common(theo_text *text, const theo_zip_writer *zip, const entry *e, bool local, bool zip64, size_t extra) {
@@ -152,8 +154,8 @@ static void add_central(theo_zip_writer *zip, const entry *e) {
         add64(text, e->offset);
 }
 
-/* The deflate stream of head and body: the head as a stored block that is not the last one, which ends on a byte, then the body's own
- * blocks. Saves a copy of both into one buffer. */
+/* The deflate stream of head and body: the head as a stored block that is not the last one, which ends on a byte, then the body's
+ * own blocks. Saves a copy of both into one buffer. */
 static size_t make_stored_block(uint8_t out[5], size_t bytes) {
     out[0] = 0;
     theo_put16(out + 1, (uint16_t)bytes);
@@ -173,8 +175,8 @@ static void *deflate_body(const void *body, size_t bytes, size_t room, size_t *m
     return NULL;
 }
 
-static theo_status write_entry(theo_zip_writer *zip, entry *e, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
-                               theo_error *err) {
+static theo_status write_entry(theo_zip_writer *zip, entry *e, const void *head, size_t head_bytes, const void *body,
+                               size_t body_bytes, theo_error *err) {
     uint8_t block[5];
     THEO_TRY(write_local(zip, e, err));
     if (e->deflated)
@@ -188,8 +190,8 @@ static theo_status write_entry(theo_zip_writer *zip, entry *e, const void *head,
     return THEO_OK;
 }
 
-theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
-                         bool deflate, theo_error *err) {
+theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body,
+                         size_t body_bytes, bool deflate, theo_error *err) {
     if (strlen(name) > UINT16_MAX)
         return theo_fail(err, THEO_ARGUMENT, zip->file.path, NULL, "a name is longer than a zip archive can hold");
     entry e = {.name = name, .bytes = (uint64_t)head_bytes + body_bytes, .offset = zip->at};

@@ -21,8 +21,8 @@ typedef struct theo_zip_writer {
 
 theo_status theo_zip_create(theo_zip_writer *zip, const char *path, theo_zip_style style, theo_error *err);
 /* An entry that consists of head followed by body. `deflate` compresses the body (PLAIN only) unless that gains nothing. */
-theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
-                         bool deflate, theo_error *err);
+theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body,
+                         size_t body_bytes, bool deflate, theo_error *err);
 /* Writes the directory and gives the file its name. The writer is closed also on failure. */
 theo_status theo_zip_finish(theo_zip_writer *zip, theo_error *err);
 /* Removes what was written; nothing happens after theo_zip_finish. */

@@ -10,11 +10,24 @@ static const char text[] = "gr\xc3\xbc\xc3\x9f dich \xe2\x82\xac \xf0\x9f\x98\x8
 static uint8_t numbers[64 * 1024];
 
 static const theo_array samples[] = {
-    {"f8", THEO_DTYPE_F64, 1, {3}, numbers},        {"f4", THEO_DTYPE_F32, 3, {2, 3, 4}, numbers + 1}, {"f2", THEO_DTYPE_F16, 2, {5, 1}, numbers},
-    {"i8", THEO_DTYPE_I64, 0, {0}, numbers},        {"i4", THEO_DTYPE_I32, 2, {0, 7}, NULL},           {"i2", THEO_DTYPE_I16, 1, {1}, numbers},
-    {"i1", THEO_DTYPE_I8, 1, {9}, numbers},         {"u8", THEO_DTYPE_U64, 1, {2}, numbers},           {"u4", THEO_DTYPE_U32, 1, {2}, numbers},
-    {"u2", THEO_DTYPE_U16, 1, {2}, numbers},        {"u1", THEO_DTYPE_U8, 8, {1, 2, 1, 2, 1, 2, 1, 3}, numbers},
-    {"b1", THEO_DTYPE_BOOL, 2, {100, 200}, numbers}, {"gr\xc3\xb6\xc3\x9f" "e", THEO_DTYPE_F32, 1, {10000}, numbers},
+    {"f8", THEO_DTYPE_F64, 1, {3}, numbers},
+    {"f4", THEO_DTYPE_F32, 3, {2, 3, 4}, numbers + 1},
+    {"f2", THEO_DTYPE_F16, 2, {5, 1}, numbers},
+    {"i8", THEO_DTYPE_I64, 0, {0}, numbers},
+    {"i4", THEO_DTYPE_I32, 2, {0, 7}, NULL},
+    {"i2", THEO_DTYPE_I16, 1, {1}, numbers},
+    {"i1", THEO_DTYPE_I8, 1, {9}, numbers},
+    {"u8", THEO_DTYPE_U64, 1, {2}, numbers},
+    {"u4", THEO_DTYPE_U32, 1, {2}, numbers},
+    {"u2", THEO_DTYPE_U16, 1, {2}, numbers},
+    {"u1", THEO_DTYPE_U8, 8, {1, 2, 1, 2, 1, 2, 1, 3}, numbers},
+    {"b1", THEO_DTYPE_BOOL, 2, {100, 200}, numbers},
+    {"gr\xc3\xb6\xc3\x9f"
+     "e",
+     THEO_DTYPE_F32,
+     1,
+     {10000},
+     numbers},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -96,7 +109,8 @@ static void test_safetensors(void) {
     memcpy(all, samples, sizeof samples);
     all[SAMPLES] = (theo_array){.name = "bf", .dtype = THEO_DTYPE_BF16, .rank = 1, .shape = {3}, .data = numbers};
     const char *keys[] = {"format", "quo\"te"}, *values[] = {"pt", text};
-    CHECK_MSG(theo_safetensors_write(scratch("a.safetensors"), all, SAMPLES + 1, keys, values, 2, &err) == THEO_OK, "%s", err.message);
+    CHECK_MSG(theo_safetensors_write(scratch("a.safetensors"), all, SAMPLES + 1, keys, values, 2, &err) == THEO_OK, "%s",
+              err.message);
     CHECK_MSG(theo_safetensors_read(&arrays, scratch("a.safetensors"), &err) == THEO_OK, "%s", err.message);
     if (!arrays)
         return;
@@ -107,7 +121,8 @@ static void test_safetensors(void) {
     CHECK_STR(arrays->metadata_values[1], text);
     theo_arrays_free(arrays);
     CHECK(theo_safetensors_write(scratch("a.safetensors"), NULL, 0, NULL, NULL, 0, &err) == THEO_OK);
-    CHECK(theo_safetensors_read(&arrays, scratch("a.safetensors"), &err) == THEO_OK && arrays->count == 0 && arrays->metadata_count == 0);
+    CHECK(theo_safetensors_read(&arrays, scratch("a.safetensors"), &err) == THEO_OK && arrays->count == 0 &&
+          arrays->metadata_count == 0);
     theo_arrays_free(arrays);
 }
 
@@ -115,9 +130,15 @@ static void test_refused(void) {
     theo_error err;
     theo_arrays *arrays;
     const theo_array bad[] = {
-        {NULL, THEO_DTYPE_U8, 0, {0}, numbers},          {"a", (theo_dtype)99, 0, {0}, numbers}, {"a", THEO_DTYPE_U8, 9, {0}, numbers},
-        {"a", THEO_DTYPE_U8, -1, {0}, numbers},          {"a", THEO_DTYPE_U8, 1, {-1}, numbers}, {"a", THEO_DTYPE_U8, 1, {3}, NULL},
-        {"a", THEO_DTYPE_U8, 2, {INT64_MAX, 2}, numbers}, {"a", THEO_DTYPE_TEXT, 1, {1}, "x"},    {"a", THEO_DTYPE_TEXT, 0, {0}, NULL},
+        {NULL, THEO_DTYPE_U8, 0, {0}, numbers},
+        {"a", (theo_dtype)99, 0, {0}, numbers},
+        {"a", THEO_DTYPE_U8, 9, {0}, numbers},
+        {"a", THEO_DTYPE_U8, -1, {0}, numbers},
+        {"a", THEO_DTYPE_U8, 1, {-1}, numbers},
+        {"a", THEO_DTYPE_U8, 1, {3}, NULL},
+        {"a", THEO_DTYPE_U8, 2, {INT64_MAX, 2}, numbers},
+        {"a", THEO_DTYPE_TEXT, 1, {1}, "x"},
+        {"a", THEO_DTYPE_TEXT, 0, {0}, NULL},
         {"\xff", THEO_DTYPE_U8, 0, {0}, numbers},
     };
     int before = scratch_count();
@@ -180,7 +201,8 @@ static void test_npy_headers(void) {
         file[8] = (uint8_t)length;
         memcpy(file + 10, cases[i].header, length);
         theo_status status = theo_npy_read_memory(&arrays, file, bytes, "x.npy", &err);
-        CHECK_MSG(status == cases[i].status && (status == THEO_OK) == (arrays != NULL), "%s: %d %s", cases[i].header, status, status ? err.message : "");
+        CHECK_MSG(status == cases[i].status && (status == THEO_OK) == (arrays != NULL), "%s: %d %s", cases[i].header, status,
+                  status ? err.message : "");
         theo_arrays_free(arrays);
         for (size_t n = 0; n < bytes && n < 12; n++)
             CHECK(theo_npy_read_memory(&arrays, file, n, "x.npy", &err) == THEO_CONTAINER && !arrays);
@@ -208,7 +230,8 @@ static void test_damaged_zip(bool deflate, uint32_t limit) {
     theo_text_free(&header);
     CHECK(theo_map_open(&map, scratch("d.npz"), &err) == THEO_OK);
     uint8_t *copy = malloc(map.bytes);
-    CHECK_MSG(theo_npz_read_memory(&arrays, map.data, map.bytes, "d.npz", &err) == THEO_OK && arrays->count == 2, "%s", err.message);
+    CHECK_MSG(theo_npz_read_memory(&arrays, map.data, map.bytes, "d.npz", &err) == THEO_OK && arrays->count == 2, "%s",
+              err.message);
     theo_arrays_free(arrays);
     for (size_t i = 0; i < map.bytes; i++)
         for (int bit = 0; bit < 8; bit++) {
@@ -216,7 +239,8 @@ static void test_damaged_zip(bool deflate, uint32_t limit) {
             copy[i] ^= (uint8_t)(1 << bit);
             if (theo_npz_read_memory(&arrays, copy, map.bytes, "d.npz", &err) == THEO_OK)
                 for (int k = 0; k < arrays->count; k++)
-                    CHECK_MSG(arrays->items[k].shape[0] == sizeof body && memcmp(arrays->items[k].data, body, sizeof body) == 0, "byte %zu", i);
+                    CHECK_MSG(arrays->items[k].shape[0] == sizeof body && memcmp(arrays->items[k].data, body, sizeof body) == 0,
+                              "byte %zu", i);
             theo_arrays_free(arrays);
         }
     for (size_t n = 0; n < map.bytes; n++) {

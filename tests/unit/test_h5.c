@@ -6,14 +6,16 @@
 #include <theo/files.h>
 
 /* Reads a dataset as double; the number of elements, or -1. */
-static int64_t read_dataset(hid_t file, const char *path, int rank, hsize_t dims[2], H5T_class_t type_class, size_t type_bytes, double *out, int64_t room) {
+static int64_t read_dataset(hid_t file, const char *path, int rank, hsize_t dims[2], H5T_class_t type_class, size_t type_bytes,
+                            double *out, int64_t room) {
     hid_t set = H5Dopen2(file, path, H5P_DEFAULT);
     CHECK_MSG(set >= 0, "%s", path);
     if (set < 0)
         return -1;
     hid_t space = H5Dget_space(set), type = H5Dget_type(set);
     int64_t count = H5Sget_simple_extent_npoints(space);
-    CHECK_MSG(H5Sget_simple_extent_ndims(space) == rank && H5Tget_class(type) == type_class && H5Tget_size(type) == type_bytes, "%s", path);
+    CHECK_MSG(H5Sget_simple_extent_ndims(space) == rank && H5Tget_class(type) == type_class && H5Tget_size(type) == type_bytes,
+              "%s", path);
     H5Sget_simple_extent_dims(space, dims, NULL);
     CHECK(count <= room && H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) >= 0);
     H5Tclose(type);
@@ -26,7 +28,13 @@ enum { N = 5, C = 3 };
 static const float xy[2 * N] = {0.5f, 1, 2, 3, 4.25f, 5, 6, 7, 639.5f, 479.5f};
 static const float scores[N] = {0.5f, 0.25f, 0.125f, 1, 0.0078125f};
 static const float descriptors[N * C] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-static const theo_keypoints points = {.count = N, .descriptor_dim = C, .xy = xy, .scores = scores, .descriptors = descriptors, .image_width = 640, .image_height = 480};
+static const theo_keypoints points = {.count = N,
+                                      .descriptor_dim = C,
+                                      .xy = xy,
+                                      .scores = scores,
+                                      .descriptors = descriptors,
+                                      .image_width = 640,
+                                      .image_height = 480};
 
 static void check_keypoints(hid_t file, const char *name, bool half, int n, int c) {
     char path[256];
@@ -48,7 +56,8 @@ static void check_keypoints(hid_t file, const char *name, bool half, int n, int 
         CHECK(H5Lexists(file, path, H5P_DEFAULT) == 0);
         return;
     }
-    CHECK(read_dataset(file, path, 2, dims, H5T_FLOAT, bytes, values, 64) == n * c && dims[0] == (hsize_t)c && dims[1] == (hsize_t)n);
+    CHECK(read_dataset(file, path, 2, dims, H5T_FLOAT, bytes, values, 64) == n * c && dims[0] == (hsize_t)c &&
+          dims[1] == (hsize_t)n);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < c; j++)
             CHECK_NEAR(values[j * n + i], (double)descriptors[i * c + j], 0);
@@ -127,7 +136,8 @@ static void test_many(void) {
     H5Fclose(file);
     file = H5Fopen(scratch("many.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
     CHECK(H5Gget_info_by_name(file, "folder", &info, H5P_DEFAULT) >= 0 && info.nlinks == MANY + 1);
-    CHECK(H5Lexists(file, "folder/new.jpg", H5P_DEFAULT) > 0 && H5Lexists(file, "folder/image_04321.jpg/scores", H5P_DEFAULT) > 0);
+    CHECK(H5Lexists(file, "folder/new.jpg", H5P_DEFAULT) > 0 &&
+          H5Lexists(file, "folder/image_04321.jpg/scores", H5P_DEFAULT) > 0);
     H5Fclose(file);
     unlink(scratch("many.h5"));
 }
@@ -141,7 +151,8 @@ static void test_files(void) {
     CHECK(file >= 0);
     H5Fclose(file);
     unlink(scratch("empty.h5"));
-    CHECK(theo_h5_create(&h5, scratch("gone.h5"), &err) == THEO_OK && theo_h5_add_keypoints(h5, "a", &points, false, &err) == THEO_OK);
+    CHECK(theo_h5_create(&h5, scratch("gone.h5"), &err) == THEO_OK &&
+          theo_h5_add_keypoints(h5, "a", &points, false, &err) == THEO_OK);
     CHECK(theo_h5_close(h5, false, &err) == THEO_OK && scratch_count() == 0);
 }
 

@@ -25,7 +25,8 @@ static void test_values(void) {
     CHECK(!theo_json_at(a, 1)->is_integer && theo_json_at(a, 1)->number == -2500);
     CHECK(theo_json_at(a, 2)->truth && !theo_json_at(a, 3)->truth && theo_json_at(a, 3)->type == THEO_JSON_BOOL);
     CHECK(theo_json_at(a, 4)->type == THEO_JSON_NULL);
-    CHECK(!theo_json_at(a, 5) && !theo_json_at(a, -1) && !theo_json_at(root, 0) && !theo_json_get(a, "a") && !theo_json_get(root, "z"));
+    CHECK(!theo_json_at(a, 5) && !theo_json_at(a, -1) && !theo_json_at(root, 0) && !theo_json_get(a, "a") &&
+          !theo_json_get(root, "z"));
     CHECK_STR(theo_json_get(theo_json_get(root, "b"), "c")->string, "d");
     CHECK_STR(theo_json_get(root, "")->string, "");
 
@@ -47,10 +48,60 @@ static void test_values(void) {
 
 static void test_malformed(void) {
     static const char *const texts[] = {
-        "", " ", "{", "[", "[1", "[1,", "[1,]", "[,1]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{1:1}", "[1 2]", "1 2", "{} {}", "nul",
-        "True", "+1", "01", "-", "-a", "1.", ".5", "1e", "1e+", "0x10", "1e999", "-1e999", "NaN", "Infinity", "-Infinity", "\"", "\"\\\"", "\"\\x\"", "\"\\u12\"",
-        "\"\\u12g4\"", "\"\\u0000\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "\"\x01\"", "\"\n\"", "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"",
-        "\"\xe2\x82\"", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "[1}", "{\"a\":1]", "// c\n1", "[\"a\" \"b\"]", "'a'",
+        "",
+        " ",
+        "{",
+        "[",
+        "[1",
+        "[1,",
+        "[1,]",
+        "[,1]",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{a:1}",
+        "{1:1}",
+        "[1 2]",
+        "1 2",
+        "{} {}",
+        "nul",
+        "True",
+        "+1",
+        "01",
+        "-",
+        "-a",
+        "1.",
+        ".5",
+        "1e",
+        "1e+",
+        "0x10",
+        "1e999",
+        "-1e999",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "\"",
+        "\"\\\"",
+        "\"\\x\"",
+        "\"\\u12\"",
+        "\"\\u12g4\"",
+        "\"\\u0000\"",
+        "\"\\ud800\"",
+        "\"\\ud800\\u0041\"",
+        "\"\\udc00\"",
+        "\"\x01\"",
+        "\"\n\"",
+        "\"\xff\"",
+        "\"\xc0\x80\"",
+        "\"\xed\xa0\x80\"",
+        "\"\xe2\x82\"",
+        "{\"a\":1,\"a\":2}",
+        "{\"a\":1,\"\\u0061\":2}",
+        "[1}",
+        "{\"a\":1]",
+        "// c\n1",
+        "[\"a\" \"b\"]",
+        "'a'",
         "{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1,\"h\":1,\"i\":1,\"c\":1}",
     };
     theo_bump memory = {0};
@@ -77,7 +128,8 @@ static void test_options(void) {
     const theo_json *root;
     theo_json_options nonfinite = {.allow_nonfinite = true};
     CHECK_STR(parse(&root, &memory, "[NaN, Infinity, -Infinity, -1]", &nonfinite), "");
-    CHECK(isnan(theo_json_at(root, 0)->number) && theo_json_at(root, 1)->number > 1e308 && theo_json_at(root, 2)->number < -1e308);
+    CHECK(isnan(theo_json_at(root, 0)->number) && theo_json_at(root, 1)->number > 1e308 &&
+          theo_json_at(root, 2)->number < -1e308);
     CHECK(theo_json_at(root, 3)->integer == -1);
     CHECK(parse(&root, &memory, "[-Inf]", &nonfinite)[0]);
 

@@ -1,5 +1,5 @@
-/* Checkpoint files of every container: the damaged and hostile ones of golden/moge2/loader against their expected.json, and real ones against the facts known of them.
- * What only the network can find out (missing tensors, wrong shapes) opens here. */
+/* Checkpoint files of every container: the damaged and hostile ones of golden/moge2/loader against their expected.json, and real
+ * ones against the facts known of them. What only the network can find out (missing tensors, wrong shapes) opens here. */
 #include "base/map.h"
 #include "formats/json.h"
 #include "formats/weights.h"
@@ -29,8 +29,10 @@ static bool is_kind(theo_status status, const char *kind) {
         const char *name;
         theo_status status;
     } kinds[] = {
-        {"crc", THEO_CHECKSUM},      {"container", THEO_CONTAINER}, {"bounds", THEO_BOUNDS},         {"unsupported", THEO_UNSUPPORTED},
-        {"pickle", THEO_PICKLE},     {"security", THEO_SECURITY},   {"structure", THEO_STRUCTURE},   {"shape", THEO_SHAPE},
+        {"crc", THEO_CHECKSUM},           {"container", THEO_CONTAINER},
+        {"bounds", THEO_BOUNDS},          {"unsupported", THEO_UNSUPPORTED},
+        {"pickle", THEO_PICKLE},          {"security", THEO_SECURITY},
+        {"structure", THEO_STRUCTURE},    {"shape", THEO_SHAPE},
         {"missing_tensor", THEO_MISSING}, {"missing_storage", THEO_MISSING},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -50,7 +52,8 @@ static bool is_expected(theo_status status, const theo_json *expected) {
 
 /* Errors that need the network to be seen. */
 static bool is_for_the_network(const theo_json *expected) {
-    static const char *const files[] = {"wrong_shape_qkv.pt", "missing_tensor.pt", "only_one_tensor.pt", "register_tokens.pt", "refiner_keys.pt", "int64_weights.pt"};
+    static const char *const files[] = {"wrong_shape_qkv.pt", "missing_tensor.pt", "only_one_tensor.pt",
+                                        "register_tokens.pt", "refiner_keys.pt",   "int64_weights.pt"};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (strcmp(theo_json_get(expected, "file")->string, files[i]) == 0)
             return true;
@@ -69,8 +72,8 @@ static int test_golden_loader(const char *golden) {
         bool is_ok = strcmp(theo_json_get(expected, "expect")->string, "ok") == 0 || is_for_the_network(expected);
         snprintf(path, sizeof path, "%s/moge2/loader/%s", golden, theo_json_get(expected, "file")->string);
         theo_status status = theo_weights_open(&w, path, &(theo_weights_options){.verify_checksums = true}, &err);
-        CHECK_MSG(is_ok ? status == THEO_OK : status != THEO_OK && is_expected(status, expected), "%s: status %d (%s) %s", path, status,
-                  theo_status_name(status), err.message);
+        CHECK_MSG(is_ok ? status == THEO_OK : status != THEO_OK && is_expected(status, expected), "%s: status %d (%s) %s", path,
+                  status, theo_status_name(status), err.message);
         CHECK(status == THEO_OK ? w != NULL : !w && strstr(err.message, path));
         if (getenv("T_VERBOSE"))
             printf("%s: %s\n", theo_status_name(status), err.message);
@@ -174,7 +177,8 @@ static int test_namespace(const char *golden) {
     theo_bump memory = {0};
     const theo_json *config;
     const char *text = theo_weights_config_json(w);
-    CHECK(text && theo_json_parse(&config, &memory, text, strlen(text), &(theo_json_options){.allow_nonfinite = true}, &err) == THEO_OK);
+    CHECK(text &&
+          theo_json_parse(&config, &memory, text, strlen(text), &(theo_json_options){.allow_nonfinite = true}, &err) == THEO_OK);
     const theo_json *model = theo_json_get(theo_json_get(config, "args"), "model");
     CHECK(model && model->type == THEO_JSON_STRING && strstr(model->string, "head_type='dpt'"));
     CHECK(theo_weights_find(w, "patch_embed.proj.weight") != NULL);

@@ -96,6 +96,12 @@ class Readable(unittest.TestCase):
         methods = {e.filename: e.compress_type for e in zipfile.ZipFile(self.path("deflated.npz")).infolist()}
         self.assertEqual((methods["bytes.npy"], methods["scalar.npy"]), (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED))
 
+    def test_zip64(self):
+        archive = zipfile.ZipFile(self.path("zip64.zip"))
+        self.assertIsNone(archive.testzip())
+        self.assertEqual(archive.read("stored"), b"headbody")
+        self.assertEqual(archive.read("deflated"), b"head" + bytes([1, 2, 3]) + bytes(2997))
+
     def test_npy(self):
         np.testing.assert_array_equal(np.load(self.path("matrix.npy"), allow_pickle=False), MATRIX)
 

@@ -25,8 +25,10 @@ static void test_good(void) {
     theo_weights *w;
     theo_error err;
     make("{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
-         "\"a\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[3,19]},\"empty\":{\"dtype\":\"I64\",\"shape\":[0,4],\"data_offsets\":[19,19]},"
-         "\"h\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[19,21]},\"bf\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_offsets\":[21,23]}}  ",
+         "\"a\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[3,19]},\"empty\":{\"dtype\":\"I64\",\"shape\":[0,4],\"data_"
+         "offsets\":[19,19]},"
+         "\"h\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[19,21]},\"bf\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_"
+         "offsets\":[21,23]}}  ",
          23);
     const float four[4] = {1.5f, -2, 0, 3e-42f};
     const uint16_t half = 0xc100, brain = 0x3fc0;
@@ -77,8 +79,9 @@ static void test_many(void) {
 }
 
 #define ONE(dtype, shape, offsets) "{\"w\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
-#define TWO(first, second)                                                        \
-    "{\"v\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" first "},\"w\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" second "}}"
+#define TWO(first, second)                                                                                                       \
+    "{\"v\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" first                                                             \
+    "},\"w\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" second "}}"
 
 static void test_malformed(void) {
     static const struct {
@@ -119,8 +122,9 @@ static void test_malformed(void) {
         {TWO("[0,4]", "[3,7]"), 7, THEO_BOUNDS, "inside of another"},
         {TWO("[0,4]", "[0,4]"), 4, THEO_BOUNDS, "inside of another"},
         {TWO("[0,4]", "[5,9]"), 9, THEO_BOUNDS, "hole"},
-        {"{\"w\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},\"w\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0,
-         THEO_CONTAINER, "twice"},
+        {"{\"w\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},\"w\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":["
+         "0,0]}}",
+         0, THEO_CONTAINER, "twice"},
     };
     theo_weights *w;
     theo_error err;
@@ -128,8 +132,8 @@ static void test_malformed(void) {
         make(cases[i].header, cases[i].data_bytes);
         theo_status status = open_made(&w, &err);
         CHECK_MSG(status == cases[i].status && !w, "%s: status %d, %s", cases[i].header, status, err.message);
-        CHECK_MSG(status && strstr(err.message, cases[i].says) && strstr(err.message, "made.safetensors"), "%s: %s", cases[i].header,
-                  err.message);
+        CHECK_MSG(status && strstr(err.message, cases[i].says) && strstr(err.message, "made.safetensors"), "%s: %s",
+                  cases[i].header, err.message);
     }
     /* Cut anywhere, it is an error. */
     make(ONE("\"U8\"", "[4]", "[0,4]"), 4);

@@ -10,10 +10,14 @@
 static const float numbers[64] = {1, -2, 3.5f};
 
 static const theo_array samples[] = {
-    {"conv1a.weight", THEO_DTYPE_F32, 4, {2, 1, 3, 3}, numbers}, {"conv1a.bias", THEO_DTYPE_F32, 1, {2}, numbers},
-    {"scalar", THEO_DTYPE_I64, 0, {0}, numbers},                 {"half", THEO_DTYPE_F16, 2, {3, 5}, numbers},
-    {"brain", THEO_DTYPE_BF16, 1, {7}, numbers},                 {"double", THEO_DTYPE_F64, 1, {9}, numbers},
-    {"int", THEO_DTYPE_I32, 1, {3}, numbers},                    {"flag", THEO_DTYPE_BOOL, 1, {3}, numbers},
+    {"conv1a.weight", THEO_DTYPE_F32, 4, {2, 1, 3, 3}, numbers},
+    {"conv1a.bias", THEO_DTYPE_F32, 1, {2}, numbers},
+    {"scalar", THEO_DTYPE_I64, 0, {0}, numbers},
+    {"half", THEO_DTYPE_F16, 2, {3, 5}, numbers},
+    {"brain", THEO_DTYPE_BF16, 1, {7}, numbers},
+    {"double", THEO_DTYPE_F64, 1, {9}, numbers},
+    {"int", THEO_DTYPE_I32, 1, {3}, numbers},
+    {"flag", THEO_DTYPE_BOOL, 1, {3}, numbers},
     {"empty", THEO_DTYPE_F32, 2, {0, 3}, NULL},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
@@ -31,8 +35,9 @@ static void check_file(const char *path, bool legacy, const char *config) {
     CHECK(theo_weights_count(w) == SAMPLES);
     for (int i = 0; i < SAMPLES; i++) {
         const theo_weight *t = theo_weights_find(w, samples[i].name);
-        CHECK_MSG(t && t->dtype == samples[i].dtype && t->rank == samples[i].rank && memcmp(t->shape, samples[i].shape, 8 * (size_t)t->rank) == 0, "%s",
-                  samples[i].name);
+        CHECK_MSG(t && t->dtype == samples[i].dtype && t->rank == samples[i].rank &&
+                      memcmp(t->shape, samples[i].shape, 8 * (size_t)t->rank) == 0,
+                  "%s", samples[i].name);
         CHECK(t && (!t->elements || memcmp(t->data, samples[i].data, (size_t)t->elements * element_bytes[t->dtype]) == 0));
     }
     theo_weights_close(w);
@@ -40,7 +45,8 @@ static void check_file(const char *path, bool legacy, const char *config) {
 
 static void test_layouts(void) {
     theo_error err;
-    static const char config[] = "{\"model_config\":{\"a\":[1,-300,70000,9007199254740993,0.5,null,true,false],\"b\":\"c\",\"r\":[-Infinity]}}";
+    static const char config[] =
+        "{\"model_config\":{\"a\":[1,-300,70000,9007199254740993,0.5,null,true,false],\"b\":\"c\",\"r\":[-Infinity]}}";
     for (int legacy = 0; legacy < 2; legacy++) {
         theo_torch_options flat = {.legacy = legacy}, beside = {.legacy = legacy, .state_key = "model", .config_json = config};
         CHECK_MSG(theo_torch_write(scratch("a.pth"), samples, SAMPLES, &flat, &err) == THEO_OK, "%s", err.message);
@@ -67,7 +73,8 @@ static void test_zip_facts(void) {
         do
             local--;
         while (theo_get32(local) != 0x04034b50);
-        CHECK(theo_get16(local + 6) == 0x0808 && theo_get32(local + 14) == 0 && theo_get32(local + 18) == 0 && theo_get32(local + 22) == 0);
+        CHECK(theo_get16(local + 6) == 0x0808 && theo_get32(local + 14) == 0 && theo_get32(local + 18) == 0 &&
+              theo_get32(local + 22) == 0);
     }
     CHECK(theo_get32(map.data + map.bytes - 42) == 0x07064b50); /* zip64 locator */
     theo_bump_free(&memory);
@@ -79,8 +86,10 @@ static void test_refused(void) {
     const theo_array byte = {"a", THEO_DTYPE_U8, 0, {0}, numbers};
     CHECK(theo_torch_write(scratch("b.pt"), &byte, 1, NULL, &err) == THEO_ARGUMENT && strstr(err.message, "U8"));
     CHECK(theo_torch_write(scratch("b.pt"), samples, 1, &(theo_torch_options){.config_json = "{}"}, &err) == THEO_ARGUMENT);
-    CHECK(theo_torch_write(scratch("b.pt"), samples, 1, &(theo_torch_options){.config_json = "[]", .state_key = "model"}, &err) == THEO_ARGUMENT);
-    CHECK(theo_torch_write(scratch("b.pt"), samples, 1, &(theo_torch_options){.config_json = "{", .state_key = "model"}, &err) == THEO_CONTAINER);
+    CHECK(theo_torch_write(scratch("b.pt"), samples, 1, &(theo_torch_options){.config_json = "[]", .state_key = "model"}, &err) ==
+          THEO_ARGUMENT);
+    CHECK(theo_torch_write(scratch("b.pt"), samples, 1, &(theo_torch_options){.config_json = "{", .state_key = "model"}, &err) ==
+          THEO_CONTAINER);
     CHECK(access(scratch("b.pt"), F_OK) != 0);
 }
 
@@ -90,8 +99,9 @@ static void test_damaged(bool legacy) {
     theo_weights *w;
     theo_map map;
     theo_weights_options options = {.verify_checksums = true};
-    CHECK(theo_torch_write(scratch("d.pth"), samples, 2, &(theo_torch_options){.legacy = legacy, .state_key = "model", .config_json = "{\"a\":[1]}"}, &err) ==
-          THEO_OK);
+    CHECK(theo_torch_write(scratch("d.pth"), samples, 2,
+                           &(theo_torch_options){.legacy = legacy, .state_key = "model", .config_json = "{\"a\":[1]}"},
+                           &err) == THEO_OK);
     CHECK(theo_map_open(&map, scratch("d.pth"), &err) == THEO_OK);
     for (size_t i = 0; i < map.bytes; i++)
         for (int change = 1; change < 256; change *= 4) {
@@ -111,7 +121,8 @@ static void test_damaged(bool legacy) {
     for (size_t n = 0; n < map.bytes; n++) {
         char *cut = malloc(n + !n);
         memcpy(cut, map.data, n);
-        CHECK_MSG(theo_weights_open_memory(&w, cut, n, "d.pth", &options, &err) != THEO_OK && !w, "%zu of %zu bytes", n, map.bytes);
+        CHECK_MSG(theo_weights_open_memory(&w, cut, n, "d.pth", &options, &err) != THEO_OK && !w, "%zu of %zu bytes", n,
+                  map.bytes);
         free(cut);
     }
     theo_map_close(&map);
