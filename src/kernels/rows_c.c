@@ -87,7 +87,7 @@ void theo_top2_columns_c(const float *scores, int n, int32_t row, float *best, f
         take(scores[i], row, &best[i], &second[i], &index[i]);
 }
 
-/* 16 chains that a compiler may put into vectors of whatever it has. */
+/* The yardstick of the C level: what the compiler makes of plain code, with or without vectors. */
 float theo_fma_rounds_c(int64_t rounds) {
     volatile float factor = 0.999f, term = 0.001f;
     float f = factor, t = term, chain[16];
