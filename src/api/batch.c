@@ -71,7 +71,8 @@ static void stop(ahead *a) {
     pthread_mutex_unlock(&a->mutex);
 }
 
-static theo_status consume(theo_session *session, ahead *a, theo_keypoints_sink sink, const theo_detect_options *options, theo_error *err) {
+static theo_status consume(theo_session *session, ahead *a, theo_keypoints_sink sink, const theo_detect_options *options,
+                           theo_error *err) {
     for (int i = 0; i < a->count; i++) {
         photo p = next_photo(a);
         theo_keypoints *keypoints = NULL;
@@ -85,7 +86,8 @@ static theo_status consume(theo_session *session, ahead *a, theo_keypoints_sink 
     return THEO_OK;
 }
 
-static theo_status run(theo_session *session, ahead *a, theo_keypoints_sink sink, const theo_detect_options *options, theo_error *err) {
+static theo_status run(theo_session *session, ahead *a, theo_keypoints_sink sink, const theo_detect_options *options,
+                       theo_error *err) {
     pthread_t decoder;
     if (pthread_create(&decoder, NULL, decode_all, a))
         return theo_fail(err, THEO_MEMORY, NULL, "batch", "cannot start a thread for decoding");

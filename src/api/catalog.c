@@ -9,30 +9,35 @@
 #define MOGE_LICENCE   "MIT (weights and code), Apache-2.0 (DINOv2)"
 #define DUST3R_LICENCE "CC BY-NC-SA 4.0: not for commercial use; terms of the training sets on top"
 
-/* Revisions are pinned where one is known to give the expected numbers. Sizes that publishers give in round numbers are round here. */
+/* Revisions are pinned where one is known to give the expected numbers. Sizes that publishers give in round numbers are round
+ * here. */
 static const theo_catalog_entry catalog[] = {
     {"superpoint", "magic-leap-community/superpoint", "734450e9ffe229074f5998494ddc615475cdb20a", "model.safetensors",
-     "Magic Leap: academic or non-profit, noncommercial research use only; no redistribution", THEO_TASK_KEYPOINTS, 5210000, true},
+     "Magic Leap: academic or non-profit, noncommercial research use only; no redistribution", THEO_TASK_KEYPOINTS, 5210000,
+     true},
     {"superpoint-open", NULL, NULL, "superpoint-open.safetensors",
-     "MIT (this project; encoder and detector from MagicPoint, MIT, Copyright (c) 2022 Shao-Feng Zeng)", THEO_TASK_KEYPOINTS, 5205676, true},
+     "MIT (this project; encoder and detector from MagicPoint, MIT, Copyright (c) 2022 Shao-Feng Zeng)", THEO_TASK_KEYPOINTS,
+     5205676, true},
     {"moge-2-vitl-normal", "Ruicheng/moge-2-vitl-normal", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 1323815904, false},
     {"moge-2-vitl", "Ruicheng/moge-2-vitl", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 1305000000, false},
     {"moge-2-vitb-normal", "Ruicheng/moge-2-vitb-normal", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 419110160, false},
     {"moge-2-vits-normal", "Ruicheng/moge-2-vits-normal", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 140550416, false},
     {"moge-vitl", "Ruicheng/moge-vitl", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 1257000000, false},
-    {"dust3r", "naver/DUSt3R_ViTLarge_BaseDecoder_512_dpt", "61c57447d7b0adc8a1a30b2b0adec7a8935aa2a3", "model.safetensors", DUST3R_LICENCE,
-     THEO_TASK_PAIR, 2284684832, false},
-    {"dust3r-512-linear", "naver/DUSt3R_ViTLarge_BaseDecoder_512_linear", NULL, "model.safetensors", DUST3R_LICENCE, THEO_TASK_PAIR, 2129371136,
-     false},
-    {"dust3r-224-linear", "naver/DUSt3R_ViTLarge_BaseDecoder_224_linear", NULL, "model.safetensors", DUST3R_LICENCE, THEO_TASK_PAIR, 2129371136,
-     false},
+    {"dust3r", "naver/DUSt3R_ViTLarge_BaseDecoder_512_dpt", "61c57447d7b0adc8a1a30b2b0adec7a8935aa2a3", "model.safetensors",
+     DUST3R_LICENCE, THEO_TASK_PAIR, 2284684832, false},
+    {"dust3r-512-linear", "naver/DUSt3R_ViTLarge_BaseDecoder_512_linear", NULL, "model.safetensors", DUST3R_LICENCE,
+     THEO_TASK_PAIR, 2129371136, false},
+    {"dust3r-224-linear", "naver/DUSt3R_ViTLarge_BaseDecoder_224_linear", NULL, "model.safetensors", DUST3R_LICENCE,
+     THEO_TASK_PAIR, 2129371136, false},
 };
 enum { ENTRIES = sizeof catalog / sizeof *catalog };
 
 static const char *const extensions[] = {".safetensors", ".pt", ".pth"};
 enum { EXTENSIONS = sizeof extensions / sizeof *extensions, PATH_BYTES = 4096 };
 
-const theo_catalog_entry *theo_catalog(int index) { return index >= 0 && index < ENTRIES ? &catalog[index] : NULL; }
+const theo_catalog_entry *theo_catalog(int index) {
+    return index >= 0 && index < ENTRIES ? &catalog[index] : NULL;
+}
 
 const theo_catalog_entry *theo_catalog_find(const char *name) {
     for (int i = 0; i < ENTRIES; i++)
@@ -108,8 +113,9 @@ static bool in_environment(char *path, size_t capacity, const theo_catalog_entry
     return false;
 }
 
-/* Beside the library that runs: PREFIX/lib/libtheo.so (or one folder deeper, as Debian has it) with PREFIX/share/theodolite/models.
- * A library in the build folder of a source tree finds the tree's models/; the tree is known by its public header. */
+/* Beside the library that runs: PREFIX/lib/libtheo.so (or one folder deeper, as Debian has it) with
+ * PREFIX/share/theodolite/models. A library in the build folder of a source tree finds the tree's models/; the tree is known by
+ * its public header. */
 static bool beside_library(char *path, size_t capacity, const theo_catalog_entry *e) {
     enum { LEVELS = 5 };
     Dl_info self;
@@ -132,7 +138,8 @@ static bool beside_library(char *path, size_t capacity, const theo_catalog_entry
     return false;
 }
 
-/* The cache of huggingface_hub: models--OWNER--NAME/snapshots/REVISION/FILE, with refs/main naming the newest revision fetched. */
+/* The cache of huggingface_hub: models--OWNER--NAME/snapshots/REVISION/FILE, with refs/main naming the newest revision fetched.
+ */
 static bool in_hub(char *path, size_t capacity, const char *hub, const theo_catalog_entry *e) {
     char repo[PATH_BYTES], revision[128] = "";
     const char *slash = e->repo ? strchr(e->repo, '/') : NULL;
@@ -182,15 +189,16 @@ theo_status theo_model_find(const char *name, char *path, size_t capacity, theo_
     const theo_catalog_entry *e = theo_catalog_find(name);
     if (!e)
         return unknown_name(name, err);
-    if (in_environment(path, capacity, e) || beside_library(path, capacity, e) || in_folder(path, capacity, THEO_MODEL_FOLDER, e) ||
-        in_hub_cache(path, capacity, e))
+    if (in_environment(path, capacity, e) || beside_library(path, capacity, e) ||
+        in_folder(path, capacity, THEO_MODEL_FOLDER, e) || in_hub_cache(path, capacity, e))
         return THEO_OK;
     *path = 0;
     if (!e->repo)
         return theo_fail(err, THEO_MISSING, NULL, name,
                          "this model comes with the program and was not found: name its folder in THEO_MODELS, or install again");
     return theo_fail(err, THEO_MISSING, NULL, name,
-                     "is not on this machine. Get it (%.1f MB) with: huggingface-cli download %s %s; or put the file as %s%s into a folder named in "
+                     "is not on this machine. Get it (%.1f MB) with: huggingface-cli download %s %s; or put the file as %s%s "
+                     "into a folder named in "
                      "THEO_MODELS. Licence: %s",
                      (double)e->bytes / 1e6, e->repo, e->file, name, strrchr(e->file, '.'), e->licence);
 }

@@ -29,7 +29,9 @@ static theo_status new_keypoints(keypoints_block **out, theo_session *s, int cou
     return THEO_OK;
 }
 
-void theo_keypoints_free(theo_keypoints *keypoints) { theo_results_give(keypoints); }
+void theo_keypoints_free(theo_keypoints *keypoints) {
+    theo_results_give(keypoints);
+}
 
 /* Between pixels of the network's input and of the photo: X = x * W0/W, or by pixel centres X = (x + 0.5) * W0/W - 0.5. */
 typedef struct frame {
@@ -73,8 +75,8 @@ theo_status theo_detect_options_of(theo_detect_options *out, const theo_detect_o
     return theo_detect_options_check(out, err);
 }
 
-theo_status theo_detect_entered(theo_session *s, const theo_image *image, const theo_detect_options *options, theo_keypoints **keypoints,
-                                theo_error *err) {
+theo_status theo_detect_entered(theo_session *s, const theo_image *image, const theo_detect_options *options,
+                                theo_keypoints **keypoints, theo_error *err) {
     theo_detect_options o;
     int width, height, count;
     const theo_selected *points;
@@ -100,8 +102,8 @@ theo_status theo_detect_entered(theo_session *s, const theo_image *image, const 
     return THEO_OK;
 }
 
-theo_status theo_detect(theo_session *session, const theo_image *image, const theo_detect_options *options, theo_keypoints **keypoints,
-                        theo_error *err) {
+theo_status theo_detect(theo_session *session, const theo_image *image, const theo_detect_options *options,
+                        theo_keypoints **keypoints, theo_error *err) {
     if (!keypoints)
         return theo_fail(err, THEO_ARGUMENT, NULL, "keypoints", "is NULL");
     *keypoints = NULL;
@@ -113,14 +115,15 @@ theo_status theo_detect(theo_session *session, const theo_image *image, const th
 
 /* ---------------------------------------------------------------- descriptors at given points */
 
-static theo_status describe_entered(theo_session *s, const theo_image *image, const float *xy, int count, const theo_detect_options *options,
-                                    theo_keypoints **keypoints, theo_error *err) {
+static theo_status describe_entered(theo_session *s, const theo_image *image, const float *xy, int count,
+                                    const theo_detect_options *options, theo_keypoints **keypoints, theo_error *err) {
     theo_detect_options o;
     int width, height;
     keypoints_block *k;
     THEO_TRY(theo_detect_options_of(&o, options, s, err));
     if (!s->model->superpoint->descriptor_dim)
-        return theo_fail(err, THEO_UNSUPPORTED, NULL, s->model->info.name, "this model has no descriptor head: it can detect, but not describe");
+        return theo_fail(err, THEO_UNSUPPORTED, NULL, s->model->info.name,
+                         "this model has no descriptor head: it can detect, but not describe");
     THEO_TRY(theo_superpoint_set_image(s->runner, image, &o, &width, &height, err));
     THEO_TRY(new_keypoints(&k, s, count, s->model->superpoint->descriptor_dim, err));
     frame f = frame_of(image, width, height, &o);
@@ -137,8 +140,8 @@ static theo_status describe_entered(theo_session *s, const theo_image *image, co
     return THEO_OK;
 }
 
-theo_status theo_describe(theo_session *session, const theo_image *image, const float *xy, int count, const theo_detect_options *options,
-                          theo_keypoints **keypoints, theo_error *err) {
+theo_status theo_describe(theo_session *session, const theo_image *image, const float *xy, int count,
+                          const theo_detect_options *options, theo_keypoints **keypoints, theo_error *err) {
     if (!keypoints)
         return theo_fail(err, THEO_ARGUMENT, NULL, "keypoints", "is NULL");
     *keypoints = NULL;

@@ -33,8 +33,8 @@ static void transpose(theo_pool *pool, float *out, const float *in, int pitch, i
     theo_pool_run(pool, (channels + BLOCK - 1) / BLOCK, transpose_channels, &t);
 }
 
-static theo_status raw_entered(theo_session *s, const float *plane, int width, int height, unsigned wanted, theo_superpoint_maps **maps,
-                               theo_error *err) {
+static theo_status raw_entered(theo_session *s, const float *plane, int width, int height, unsigned wanted,
+                               theo_superpoint_maps **maps, theo_error *err) {
     int dim = s->model->superpoint->descriptor_dim;
     if (!dim)
         wanted &= ~(unsigned)(THEO_MAP_DESCRIPTORS | THEO_MAP_RAW);
@@ -42,7 +42,8 @@ static theo_status raw_entered(theo_session *s, const float *plane, int width, i
                      (wanted & (THEO_MAP_DESCRIPTORS | THEO_MAP_RAW) ? THEO_SUPERPOINT_DESCRIPTOR : 0u);
     theo_superpoint_outputs out;
     if (!parts)
-        return theo_fail(err, THEO_UNSUPPORTED, NULL, s->model->info.name, "this model has no descriptor head, and no other map is wanted");
+        return theo_fail(err, THEO_UNSUPPORTED, NULL, s->model->info.name,
+                         "this model has no descriptor head, and no other map is wanted");
     THEO_TRY(theo_superpoint_forward(s->runner, plane, width, height, parts, &out, err));
 
     size_t cells = (size_t)out.cells_x * (size_t)out.cells_y;
@@ -88,25 +89,30 @@ static theo_status raw_entered(theo_session *s, const float *plane, int width, i
     return THEO_OK;
 }
 
-theo_status theo_detect_raw(theo_session *session, const float *plane, int width, int height, unsigned wanted, theo_superpoint_maps **maps,
-                            theo_error *err) {
+theo_status theo_detect_raw(theo_session *session, const float *plane, int width, int height, unsigned wanted,
+                            theo_superpoint_maps **maps, theo_error *err) {
     if (!maps || !plane)
         return theo_fail(err, THEO_ARGUMENT, NULL, maps ? "plane" : "maps", "is NULL");
     *maps = NULL;
     if (!wanted || wanted & ~(unsigned)THEO_MAP_ALL)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "wanted", "%u names no known map: allowed are THEO_MAP_* ored together", wanted);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "wanted", "%u names no known map: allowed are THEO_MAP_* ored together",
+                         wanted);
     if (width < THEO_SUPERPOINT_MIN_SIDE || height < THEO_SUPERPOINT_MIN_SIDE || (int64_t)width * height > 1 << 28)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "plane", "%dx%d is out of range: allowed is 8x8 to %d pixels in all", width, height, 1 << 28);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "plane", "%dx%d is out of range: allowed is 8x8 to %d pixels in all", width,
+                         height, 1 << 28);
     for (size_t i = 0; i < (size_t)width * (size_t)height; i++)
         if (!isfinite(plane[i]))
-            return theo_fail(err, THEO_ARGUMENT, NULL, "plane", "pixel (%zu, %zu) is not finite", i % (size_t)width, i / (size_t)width);
+            return theo_fail(err, THEO_ARGUMENT, NULL, "plane", "pixel (%zu, %zu) is not finite", i % (size_t)width,
+                             i / (size_t)width);
     THEO_TRY(theo_session_enter(session, err));
     theo_status status = raw_entered(session, plane, width, height, wanted, maps, err);
     theo_session_leave(session);
     return status;
 }
 
-void theo_superpoint_maps_free(theo_superpoint_maps *maps) { theo_results_give(maps); }
+void theo_superpoint_maps_free(theo_superpoint_maps *maps) {
+    theo_results_give(maps);
+}
 
 theo_status theo_detect_plane(const theo_image *image, const theo_detect_options *options, float **plane, int *width, int *height,
                               theo_error *err) {

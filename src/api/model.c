@@ -11,9 +11,11 @@ enum { PATH_BYTES = 4096 };
 
 static theo_status check(const theo_model_options *o, theo_error *err) {
     if (!o->pool && (o->threads < 0 || o->threads > 256))
-        return theo_fail(err, THEO_ARGUMENT, NULL, "threads", "%d is out of range: allowed is 0 (all allowed cores) to 256", o->threads);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "threads", "%d is out of range: allowed is 0 (all allowed cores) to 256",
+                         o->threads);
     if (o->precision && strcmp(o->precision, "fp32"))
-        return theo_fail(err, THEO_UNSUPPORTED, NULL, "precision", "\"%s\" is not supported by this version: allowed is fp32", o->precision);
+        return theo_fail(err, THEO_UNSUPPORTED, NULL, "precision", "\"%s\" is not supported by this version: allowed is fp32",
+                         o->precision);
     return THEO_OK;
 }
 
@@ -77,7 +79,8 @@ static const char *licence_of(const theo_superpoint *n) {
     case THEO_SUPERPOINT_PLAIN:
         break;
     }
-    return "not known for this file: ask where it came from (what derives from Magic Leap's weights is for noncommercial research only)";
+    return "not known for this file: ask where it came from (what derives from Magic Leap's weights is for noncommercial "
+           "research only)";
 }
 
 static theo_status describe(theo_model *m, const char *text, const theo_weights *weights, theo_error *err) {
@@ -167,7 +170,9 @@ void theo_model_close(theo_model *m) {
     theo_free(m);
 }
 
-void theo_model_get_info(const theo_model *model, theo_model_info *info) { *info = model->info; }
+void theo_model_get_info(const theo_model *model, theo_model_info *info) {
+    *info = model->info;
+}
 
 void theo_detect_options_for(theo_detect_options *o, const theo_model *model) {
     theo_detect_options_init(o);

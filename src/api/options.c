@@ -7,7 +7,8 @@ theo_status theo_options_take(void *out, size_t out_size, const void *given, con
     size_t size;
     memcpy(&size, given, sizeof size);
     if (size < sizeof size || size > out_size)
-        return theo_fail(err, THEO_ARGUMENT, NULL, type, "its size is %zu, this library knows up to %zu: fill it with %s_init", size, out_size, type);
+        return theo_fail(err, THEO_ARGUMENT, NULL, type, "its size is %zu, this library knows up to %zu: fill it with %s_init",
+                         size, out_size, type);
     memcpy(out, given, size);
     memcpy(out, &out_size, sizeof out_size);
     return THEO_OK;
@@ -55,7 +56,8 @@ static theo_status range(theo_error *err, const char *field, long long value, lo
 
 theo_status theo_detect_options_check(const theo_detect_options *o, theo_error *err) {
     if (o->max_keypoints < -1)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "max_keypoints", "%d is out of range: allowed is -1 (all) or at least 0", o->max_keypoints);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "max_keypoints", "%d is out of range: allowed is -1 (all) or at least 0",
+                         o->max_keypoints);
     if (!(o->threshold >= 0 && o->threshold <= 1))
         return theo_fail(err, THEO_ARGUMENT, NULL, "threshold", "%g is out of range: allowed is 0 to 1", (double)o->threshold);
     THEO_TRY(range(err, "nms", o->nms, THEO_NMS_ITERATIVE, THEO_NMS_GREEDY));

@@ -1,7 +1,10 @@
 #include "api/results.h"
 #include <pthread.h>
 
-enum { KEPT = 8, GRAIN = 1 << 16 }; /* blocks kept for later; sizes are multiples of GRAIN, so that counts that vary a little fit */
+enum {
+    KEPT = 8,
+    GRAIN = 1 << 16
+}; /* blocks kept for later; sizes are multiples of GRAIN, so that counts that vary a little fit */
 
 /* Stands in the 64 bytes in front of a block. */
 typedef struct header {

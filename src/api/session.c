@@ -1,12 +1,14 @@
 #include "api/model.h"
 #include "api/options.h"
 
-static theo_status runner_for(theo_superpoint_runner **runner, const theo_model *model, const theo_session_options *options, theo_error *err) {
+static theo_status runner_for(theo_superpoint_runner **runner, const theo_model *model, const theo_session_options *options,
+                              theo_error *err) {
     theo_session_options o;
     theo_session_options_init(&o);
     THEO_TRY(theo_options_take(&o, sizeof o, options, "theo_session_options", err));
     if (o.tile_pixels < 0)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "tile_pixels", "%lld is out of range: allowed is 0 (never tile) or more", (long long)o.tile_pixels);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "tile_pixels", "%lld is out of range: allowed is 0 (never tile) or more",
+                         (long long)o.tile_pixels);
     theo_superpoint_runner_options r = {model->level, model->pool, o.tile_pixels, o.progress, o.progress_user};
     return theo_superpoint_runner_new(runner, model->superpoint, &r, err);
 }
@@ -48,13 +50,16 @@ theo_status theo_session_enter(theo_session *s, theo_error *err) {
     return THEO_OK;
 }
 
-void theo_session_leave(theo_session *s) { atomic_store_explicit(&s->is_busy, false, memory_order_release); }
+void theo_session_leave(theo_session *s) {
+    atomic_store_explicit(&s->is_busy, false, memory_order_release);
+}
 
 static theo_status check_size(int width, int height, theo_error *err) {
     if (width < THEO_SUPERPOINT_MIN_SIDE || height < THEO_SUPERPOINT_MIN_SIDE || width > 1 << 20 || height > 1 << 20 ||
         (int64_t)width * height > 1 << 30)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "size", "%dx%d is out of range: allowed is 8x8 to %d a side and %d pixels in all", width,
-                         height, 1 << 20, 1 << 30);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "size",
+                         "%dx%d is out of range: allowed is 8x8 to %d a side and %d pixels in all", width, height, 1 << 20,
+                         1 << 30);
     return THEO_OK;
 }
 

@@ -5,7 +5,9 @@
 #include <theo/inspect.h>
 
 /* Names of tensors in the published file of that model. */
-static const char *layout_of(const theo_catalog_entry *e) { return strcmp(e->name, "superpoint") ? "original" : "hf"; }
+static const char *layout_of(const theo_catalog_entry *e) {
+    return strcmp(e->name, "superpoint") ? "original" : "hf";
+}
 
 static bool ends_in(const char *text, const char *end) {
     size_t length = strlen(text), n = strlen(end);
@@ -13,7 +15,8 @@ static bool ends_in(const char *text, const char *end) {
 }
 
 static theo_status write_file(const char *path, const theo_array *arrays, int count, theo_error *err) {
-    static const char *const keys[] = {"origin"}, *const values[] = {"formula weights: for tests and timing, they detect nothing"};
+    static const char *const keys[] = {"origin"}, *const values[] = {
+                                                      "formula weights: for tests and timing, they detect nothing"};
     if (ends_in(path, ".safetensors"))
         return theo_safetensors_write(path, arrays, count, keys, values, 1, err);
     if (ends_in(path, ".pt") || ends_in(path, ".pth"))
@@ -28,7 +31,8 @@ theo_status theo_synthesize(const char *name, const char *config_json, const cha
     if (!e)
         return theo_fail(err, THEO_MISSING, NULL, name, "is not the name of a known model (see theo_catalog)");
     if (!e->is_supported)
-        return theo_fail(err, THEO_UNSUPPORTED, NULL, name, "this version of the library does not know how to make its checkpoint");
+        return theo_fail(err, THEO_UNSUPPORTED, NULL, name,
+                         "this version of the library does not know how to make its checkpoint");
 
     theo_bump memory = {0};
     theo_array *arrays;

@@ -24,8 +24,8 @@ theo_superpoint_net theo_superpoint_record(theo_plan *p, const theo_superpoint *
     net.plane = theo_plan_input(p, "plane", h, w, 1);
 
     /* conv1a makes 64 planes of the full size: they are never stored. */
-    theo_tensor x = theo_plan_conv_conv(p, "conv1a+conv1b+pool", net.plane, n->conv1a.packed, after(&n->conv1a, false), n->conv1b.packed,
-                                        after(&n->conv1b, true));
+    theo_tensor x = theo_plan_conv_conv(p, "conv1a+conv1b+pool", net.plane, n->conv1a.packed, after(&n->conv1a, false),
+                                        n->conv1b.packed, after(&n->conv1b, true));
     x = conv3x3(p, "conv2a", x, &n->conv2a, false);
     x = conv3x3(p, "conv2b+pool", x, &n->conv2b, true);
     x = conv3x3(p, "conv3a", x, &n->conv3a, false);

@@ -8,8 +8,8 @@
 #include "formats/weights.h"
 
 enum {
-    THEO_SUPERPOINT_CELL = 8,      /* side of a cell in pixels */
-    THEO_SUPERPOINT_LOGITS = 65,   /* its 64 pixels and the dustbin */
+    THEO_SUPERPOINT_CELL = 8,    /* side of a cell in pixels */
+    THEO_SUPERPOINT_LOGITS = 65, /* its 64 pixels and the dustbin */
     THEO_SUPERPOINT_MIN_SIDE = 8,
 };
 
@@ -26,10 +26,11 @@ typedef struct theo_superpoint_conv {
     int out, in;
 } theo_superpoint_conv;
 
-/* Weights, immutable once loaded. Shapes OIHW; C1..C4, P, D, and C are read from the tensors (published: 64 64 128 128, 256 256 256). */
+/* Weights, immutable once loaded. Shapes OIHW; channels are read from the tensors (published: C1 = C2 = 64, C3 = C4 = 128,
+ * P = D = C = 256). */
 typedef struct theo_superpoint {
     theo_superpoint_kind kind;
-    double bn_eps; /* 0 without batch norm */
+    double bn_eps;               /* 0 without batch norm */
     theo_superpoint_conv conv1a; /* [C1, 1, 3, 3] */
     theo_superpoint_conv conv1b; /* [C1', C1, 3, 3], then pool */
     theo_superpoint_conv conv2a; /* [C2, C1', 3, 3] */
@@ -45,16 +46,17 @@ typedef struct theo_superpoint {
     int descriptor_dim;          /* C, 0: the file has no descriptor head */
     int64_t parameters;          /* numbers in the file that belong to the network */
     size_t weight_bytes;         /* packed */
-    uint64_t fingerprint;        /* FNV-1a64 of conv4a's bias as float32: tells published files apart, whatever their names and layout */
+    uint64_t fingerprint;        /* FNV-1a64 of conv4a's bias as float32: tells published files apart whatever their layout */
     char config_json[512];       /* channel plan and options */
 } theo_superpoint;
 
 /* How many tensors of the file carry a name that one of the known layouts of SuperPoint uses. */
 int theo_superpoint_recognise(const theo_weights *weights);
 
-/* Checks names, shapes, types and values, all problems reported together, and packs for `level`. bn_eps 0: by the kind of file. The
- * pages of the map are released on the way. */
-theo_status theo_superpoint_load(theo_superpoint **network, const theo_weights *weights, theo_cpu level, double bn_eps, theo_error *err);
+/* Checks names, shapes, types and values, all problems reported together, and packs for `level`. bn_eps 0: by the kind of file.
+ * The pages of the map are released on the way. */
+theo_status theo_superpoint_load(theo_superpoint **network, const theo_weights *weights, theo_cpu level, double bn_eps,
+                                 theo_error *err);
 void theo_superpoint_free(theo_superpoint *network);
 
 /* "superpoint", "superpoint-bn", "magicpoint" */
@@ -70,8 +72,9 @@ typedef struct theo_superpoint_net {
     theo_tensor descriptors; /* the same, L2-normalised */
 } theo_superpoint_net;       /* id < 0: not recorded */
 
-/* Records the network for an input of h x w pixels, with one of its heads or both. All of theo_superpoint_net can be read after a run:
- * they fit into memory that conv2 needs anyway. */
-theo_superpoint_net theo_superpoint_record(theo_plan *plan, const theo_superpoint *network, int h, int w, bool detector, bool descriptor);
+/* Records the network for an input of h x w pixels, with one of its heads or both. All of theo_superpoint_net can be read after a
+ * run: they fit into memory that conv2 needs anyway. */
+theo_superpoint_net theo_superpoint_record(theo_plan *plan, const theo_superpoint *network, int h, int w, bool detector,
+                                           bool descriptor);
 
 #endif

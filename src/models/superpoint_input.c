@@ -18,11 +18,13 @@ static theo_status check_image(const theo_image *image, theo_error *err) {
         return theo_fail(err, THEO_ARGUMENT, NULL, "image", "has pixels of unknown type %d", (int)image->type);
     size_t row = (size_t)image->width * (size_t)image->channels * sample_bytes[image->type];
     if (image->row_bytes && image->row_bytes < row)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "image", "row_bytes %zu is less than the %zu bytes of a row", image->row_bytes, row);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "image", "row_bytes %zu is less than the %zu bytes of a row", image->row_bytes,
+                         row);
     return THEO_OK;
 }
 
-theo_status theo_superpoint_network_size(const theo_image *image, const theo_detect_options *o, int *width, int *height, theo_error *err) {
+theo_status theo_superpoint_network_size(const theo_image *image, const theo_detect_options *o, int *width, int *height,
+                                         theo_error *err) {
     THEO_TRY(check_image(image, err));
     int64_t w = o->net_width, h = o->net_height;
     if (o->fit == THEO_FIT_NATIVE) {
@@ -34,13 +36,14 @@ theo_status theo_superpoint_network_size(const theo_image *image, const theo_det
         h = llround(image->height * scale);
     }
     if (w < THEO_SUPERPOINT_MIN_SIDE || h < THEO_SUPERPOINT_MIN_SIDE)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "size",
-                         "the network's input would be %lldx%lld pixels (width x height, from a picture of %dx%d): at least 8x8 is needed",
-                         (long long)w, (long long)h, image->width, image->height);
+        return theo_fail(
+            err, THEO_ARGUMENT, NULL, "size",
+            "the network's input would be %lldx%lld pixels (width x height, from a picture of %dx%d): at least 8x8 is needed",
+            (long long)w, (long long)h, image->width, image->height);
     if (w > LARGEST_SIDE || h > LARGEST_SIDE || w * h > LARGEST_AREA)
         return theo_fail(err, THEO_ARGUMENT, NULL, "size",
-                         "the network's input would be %lldx%lld pixels: at most %d a side and %d in all are possible", (long long)w,
-                         (long long)h, LARGEST_SIDE, LARGEST_AREA);
+                         "the network's input would be %lldx%lld pixels: at most %d a side and %d in all are possible",
+                         (long long)w, (long long)h, LARGEST_SIDE, LARGEST_AREA);
     *width = (int)w;
     *height = (int)h;
     return THEO_OK;
@@ -62,8 +65,10 @@ static void read_in_place(theo_superpoint_input *in, const theo_image *image, bo
 }
 
 static theo_status resize(theo_superpoint_input *in, const theo_image *image, const theo_detect_options *o, theo_error *err) {
-    static const theo_pick picks[] = {[THEO_GRAY_RED] = THEO_PICK_RED, [THEO_GRAY_RGB601] = THEO_PICK_COLOR, [THEO_GRAY_LUMA] = THEO_PICK_LUMA};
-    theo_plane plane = {.image = image, .pick = picks[o->gray], .bgr = o->bgr, .width = in->width, .height = in->height, .filter = THEO_BILINEAR};
+    static const theo_pick picks[] = {
+        [THEO_GRAY_RED] = THEO_PICK_RED, [THEO_GRAY_RGB601] = THEO_PICK_COLOR, [THEO_GRAY_LUMA] = THEO_PICK_LUMA};
+    theo_plane plane = {
+        .image = image, .pick = picks[o->gray], .bgr = o->bgr, .width = in->width, .height = in->height, .filter = THEO_BILINEAR};
     in->step = theo_plane_channels(&plane);
     in->row_bytes = (size_t)in->width * (size_t)in->step;
     in->red = 0;
@@ -86,7 +91,8 @@ static bool is_gray(const theo_superpoint_input *in) {
     return true;
 }
 
-theo_status theo_superpoint_input_set(theo_superpoint_input *in, const theo_image *image, const theo_detect_options *o, theo_error *err) {
+theo_status theo_superpoint_input_set(theo_superpoint_input *in, const theo_image *image, const theo_detect_options *o,
+                                      theo_error *err) {
     THEO_TRY(theo_superpoint_network_size(image, o, &in->width, &in->height, err));
     in->green = 1;
     if (is_read_in_place(image, in, o->gray))
@@ -108,14 +114,17 @@ static void fill_single(float *restrict out, size_t pitch, const uint8_t *restri
             out[(size_t)x * pitch] = (float)samples[(size_t)x * (size_t)step] / 255.0f;
 }
 
-static void fill_mixed(float *restrict out, size_t pitch, const uint8_t *red, const uint8_t *green, const uint8_t *blue, int step, int count) {
+static void fill_mixed(float *restrict out, size_t pitch, const uint8_t *red, const uint8_t *green, const uint8_t *blue, int step,
+                       int count) {
     for (int x = 0; x < count; x++) {
         size_t i = (size_t)x * (size_t)step;
-        out[(size_t)x * pitch] = (float)red[i] / 255.0f * 0.2989f + (float)green[i] / 255.0f * 0.5870f + (float)blue[i] / 255.0f * 0.1140f;
+        out[(size_t)x * pitch] =
+            (float)red[i] / 255.0f * 0.2989f + (float)green[i] / 255.0f * 0.5870f + (float)blue[i] / 255.0f * 0.1140f;
     }
 }
 
-void theo_superpoint_input_fill(const theo_superpoint_input *in, int x0, int y0, int width, int height, float *out, size_t pitch) {
+void theo_superpoint_input_fill(const theo_superpoint_input *in, int x0, int y0, int width, int height, float *out,
+                                size_t pitch) {
     for (int y = 0; y < height; y++, out += (size_t)width * pitch) {
         const uint8_t *row = in->samples + (size_t)(y0 + y) * in->row_bytes + (size_t)x0 * (size_t)in->step;
         if (in->is_mixed)

@@ -10,9 +10,9 @@ typedef struct theo_superpoint_input {
     int width, height;      /* of the network's input */
     const uint8_t *samples; /* in `resized`, or in the photo where nothing is to be done to it */
     size_t row_bytes;
-    int step;               /* bytes from a pixel to its right neighbour */
-    bool is_mixed;          /* 0.2989 R + 0.5870 G + 0.1140 B, else the first sample of a pixel */
-    int red, green, blue;   /* their place in a pixel */
+    int step;             /* bytes from a pixel to its right neighbour */
+    bool is_mixed;        /* 0.2989 R + 0.5870 G + 0.1140 B, else the first sample of a pixel */
+    int red, green, blue; /* their place in a pixel */
     theo_scratch resized, workspace;
 } theo_superpoint_input;
 
@@ -20,12 +20,14 @@ typedef struct theo_superpoint_input {
 theo_status theo_superpoint_network_size(const theo_image *image, const theo_detect_options *options, int *width, int *height,
                                          theo_error *err);
 
-/* Applies the gray and the size rule. `image` must stay until the last theo_superpoint_input_fill: what can be read in place is not copied. */
+/* Applies the gray and the size rule. `image` must stay until the last theo_superpoint_input_fill: what can be read in place is
+ * not copied. */
 theo_status theo_superpoint_input_set(theo_superpoint_input *input, const theo_image *image, const theo_detect_options *options,
                                       theo_error *err);
 
 /* Samples [y0, y0 + height) x [x0, x0 + width) as floats in [0, 1]; `pitch` floats from a pixel to the next. */
-void theo_superpoint_input_fill(const theo_superpoint_input *input, int x0, int y0, int width, int height, float *out, size_t pitch);
+void theo_superpoint_input_fill(const theo_superpoint_input *input, int x0, int y0, int width, int height, float *out,
+                                size_t pitch);
 
 void theo_superpoint_input_free(theo_superpoint_input *input);
 

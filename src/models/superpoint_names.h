@@ -5,10 +5,12 @@
 #include "formats/weights.h"
 #include "models/superpoint.h"
 
+/* clang-format off */
 typedef enum theo_superpoint_layer {
     THEO_SP_1A, THEO_SP_1B, THEO_SP_2A, THEO_SP_2B, THEO_SP_3A, THEO_SP_3B, THEO_SP_4A, THEO_SP_4B,
     THEO_SP_PA, THEO_SP_PB, THEO_SP_DA, THEO_SP_DB, THEO_SP_LAYERS
 } theo_superpoint_layer;
+/* clang-format on */
 
 typedef struct theo_superpoint_stems {
     const char *conv; /* in front of .weight, .bias; NULL: this layout has no such layer */

@@ -47,7 +47,9 @@ struct theo_superpoint_runner {
     double progress_from, progress_share; /* of the run in progress, within the whole call */
 };
 
-static int map_side(int pixels) { return pixels / THEO_SUPERPOINT_CELL * THEO_SUPERPOINT_CELL; }
+static int map_side(int pixels) {
+    return pixels / THEO_SUPERPOINT_CELL * THEO_SUPERPOINT_CELL;
+}
 
 /* ---------------------------------------------------------------- plans */
 
@@ -112,10 +114,13 @@ static window window_at(const shape *s, int column, int row) {
                     (column == s->grid.x.count - 1) + 2 * (row == s->grid.y.count - 1)};
 }
 
-static bool is_tiled(const shape *s) { return s->grid.x.count > 1 || s->grid.y.count > 1; }
+static bool is_tiled(const shape *s) {
+    return s->grid.x.count > 1 || s->grid.y.count > 1;
+}
 
 /* The plan of that window and those parts, recorded if need be. */
-static theo_status plan_for(recorded **out, theo_superpoint_runner *r, shape *s, const window *w, unsigned parts, theo_error *err) {
+static theo_status plan_for(recorded **out, theo_superpoint_runner *r, shape *s, const window *w, unsigned parts,
+                            theo_error *err) {
     recorded *n = &s->nets[parts][w->kind];
     if (!n->plan) {
         theo_plan *plan;
@@ -221,8 +226,8 @@ static theo_status run_window(recorded **out, theo_superpoint_runner *r, const w
     return THEO_OK;
 }
 
-theo_status theo_superpoint_set_image(theo_superpoint_runner *r, const theo_image *image, const theo_detect_options *options, int *width,
-                                      int *height, theo_error *err) {
+theo_status theo_superpoint_set_image(theo_superpoint_runner *r, const theo_image *image, const theo_detect_options *options,
+                                      int *width, int *height, theo_error *err) {
     r->started = theo_clock_ms();
     r->timing = (theo_timing){0};
     r->ran = NULL;
@@ -255,7 +260,8 @@ static theo_status detect_whole(theo_superpoint_runner *r, const theo_select_rul
     r->progress_share = 1;
     THEO_TRY(run_window(&n, r, &w, THEO_SUPERPOINT_DETECTOR | (descriptors ? THEO_SUPERPOINT_DESCRIPTOR : 0), err));
     double start = theo_clock_ms();
-    theo_status status = theo_select(&r->selector, rule, scores_of(n), n->net.scores.w, n->net.scores.h, (size_t)n->net.scores.w, err);
+    theo_status status =
+        theo_select(&r->selector, rule, scores_of(n), n->net.scores.w, n->net.scores.h, (size_t)n->net.scores.w, err);
     r->timing.postprocess += theo_clock_ms() - start;
     return status;
 }
@@ -283,8 +289,8 @@ static theo_status select_rows(theo_superpoint_runner *r, band *b, int from, int
         int count = to - y < BAND_ROWS ? to - y : BAND_ROWS;
         int top = y - halo > b->first ? y - halo : b->first, end = b->first + b->count;
         int bottom = y + count + halo < end ? y + count + halo : end;
-        THEO_TRY(theo_select_rows(&r->selector, b->rows + (size_t)(top - b->first) * (size_t)b->width, (size_t)b->width, top, bottom - top,
-                                  y, count, err));
+        THEO_TRY(theo_select_rows(&r->selector, b->rows + (size_t)(top - b->first) * (size_t)b->width, (size_t)b->width, top,
+                                  bottom - top, y, count, err));
     }
     int keep = to - halo > b->first ? to - halo : b->first;
     b->count -= keep - b->first;
@@ -322,8 +328,8 @@ static theo_status detect_tiles(theo_superpoint_runner *r, const theo_select_rul
     return theo_select_end(&r->selector, err);
 }
 
-theo_status theo_superpoint_detect(theo_superpoint_runner *r, const theo_detect_options *options, const theo_selected **points, int *count,
-                                   theo_error *err) {
+theo_status theo_superpoint_detect(theo_superpoint_runner *r, const theo_detect_options *options, const theo_selected **points,
+                                   int *count, theo_error *err) {
     theo_select_rule rule = theo_select_rule_of(options);
     bool descriptors = options->descriptors && r->network->descriptor_dim;
     THEO_TRY(is_tiled(r->current) ? detect_tiles(r, &rule, descriptors, err) : detect_whole(r, &rule, descriptors, err));
@@ -341,7 +347,7 @@ typedef struct sampling {
     int count;
     theo_sampling rule;
     theo_cells cells;
-    const float *score_map; /* of the window */
+    const float *score_map;                  /* of the window */
     int map_x, map_y, map_width, map_height; /* pixels of the whole that the window's score map covers */
 } sampling;
 
@@ -433,8 +439,8 @@ static theo_status describe_tiles(theo_superpoint_runner *r, sampling *s, int co
     return THEO_OK;
 }
 
-theo_status theo_superpoint_describe(theo_superpoint_runner *r, theo_sampling rule, const float *xy, int count, float *descriptors,
-                                     float *scores, theo_error *err) {
+theo_status theo_superpoint_describe(theo_superpoint_runner *r, theo_sampling rule, const float *xy, int count,
+                                     float *descriptors, float *scores, theo_error *err) {
     const shape *s = r->current;
     unsigned parts = (descriptors ? THEO_SUPERPOINT_DESCRIPTOR : 0u) | (scores ? THEO_SUPERPOINT_DETECTOR : 0u);
     sampling job = {.xy = xy, .descriptors = descriptors, .scores = scores, .rule = rule, .count = count};
@@ -458,7 +464,9 @@ theo_status theo_superpoint_describe(theo_superpoint_runner *r, theo_sampling ru
 
 /* ---------------------------------------------------------------- a plane as given */
 
-static const float *output(const recorded *n, theo_tensor x, int *pitch) { return x.id < 0 ? NULL : theo_plan_data(n->plan, x, pitch); }
+static const float *output(const recorded *n, theo_tensor x, int *pitch) {
+    return x.id < 0 ? NULL : theo_plan_data(n->plan, x, pitch);
+}
 
 theo_status theo_superpoint_forward(theo_superpoint_runner *r, const float *plane, int width, int height, unsigned parts,
                                     theo_superpoint_outputs *out, theo_error *err) {

@@ -22,9 +22,10 @@ theo_status theo_superpoint_runner_new(theo_superpoint_runner **runner, const th
                                        const theo_superpoint_runner_options *options, theo_error *err);
 void theo_superpoint_runner_free(theo_superpoint_runner *runner);
 
-/* The plan of an input of that size (of its first window where it is tiled) and the memory for it, made now instead of in the first
- * run. The last four sizes are kept. plan may be NULL; it lives until the runner's next call. */
-theo_status theo_superpoint_prepare(theo_superpoint_runner *runner, int width, int height, const theo_plan **plan, theo_error *err);
+/* The plan of an input of that size (of its first window where it is tiled) and the memory for it, made now instead of in the
+ * first run. The last four sizes are kept. plan may be NULL; it lives until the runner's next call. */
+theo_status theo_superpoint_prepare(theo_superpoint_runner *runner, int width, int height, const theo_plan **plan,
+                                    theo_error *err);
 /* Bytes that a run of that size needs: activations, scratch, and what tiling keeps of the score map. Allocates none of it. */
 theo_status theo_superpoint_memory(theo_superpoint_runner *runner, int width, int height, size_t *bytes, theo_error *err);
 
@@ -35,13 +36,13 @@ theo_status theo_superpoint_set_image(theo_superpoint_runner *runner, const theo
                                       int *width, int *height, theo_error *err);
 
 /* Selected points, in pixels of the network's input. options->descriptors tells that theo_superpoint_describe will follow. */
-theo_status theo_superpoint_detect(theo_superpoint_runner *runner, const theo_detect_options *options, const theo_selected **points,
-                                   int *count, theo_error *err);
+theo_status theo_superpoint_detect(theo_superpoint_runner *runner, const theo_detect_options *options,
+                                   const theo_selected **points, int *count, theo_error *err);
 
-/* At xy[count, 2] (pixels of the network's input): descriptors[count, C], and the scores[count] of the nearest pixels, 0 outside of
- * the map. Either may be NULL. A picture of one window is not run again after theo_superpoint_detect. */
-theo_status theo_superpoint_describe(theo_superpoint_runner *runner, theo_sampling rule, const float *xy, int count, float *descriptors,
-                                     float *scores, theo_error *err);
+/* At xy[count, 2] (pixels of the network's input): descriptors[count, C], and the scores[count] of the nearest pixels, 0 outside
+ * of the map. Either may be NULL. A picture of one window is not run again after theo_superpoint_detect. */
+theo_status theo_superpoint_describe(theo_superpoint_runner *runner, theo_sampling rule, const float *xy, int count,
+                                     float *descriptors, float *scores, theo_error *err);
 
 /* Stage times since theo_superpoint_set_image or theo_superpoint_forward began; total is up to now. */
 theo_timing theo_superpoint_timing(const theo_superpoint_runner *runner);
@@ -53,7 +54,7 @@ typedef struct theo_superpoint_outputs {
     const float *scores;                            /* [8 cells_y, 8 cells_x] */
     const float *logits, *raw, *descriptors;        /* [cells_y, cells_x, channels] */
     int logits_pitch, raw_pitch, descriptors_pitch; /* floats from a cell to the next */
-} theo_superpoint_outputs; /* pointers of parts that were not run are NULL */
+} theo_superpoint_outputs;                          /* pointers of parts that were not run are NULL */
 
 theo_status theo_superpoint_forward(theo_superpoint_runner *runner, const float *plane, int width, int height, unsigned parts,
                                     theo_superpoint_outputs *outputs, theo_error *err);

@@ -87,7 +87,8 @@ static theo_status read_names(plan *p, const char *layout, theo_error *err) {
             p->names = &theo_superpoint_layouts[i];
             return THEO_OK;
         }
-    return theo_fail(err, THEO_ARGUMENT, NULL, "names", "\"%s\" is not known: allowed are original, hf, hf-prefixed, rpautrat, magicpoint", layout);
+    return theo_fail(err, THEO_ARGUMENT, NULL, "names",
+                     "\"%s\" is not known: allowed are original, hf, hf-prefixed, rpautrat, magicpoint", layout);
 }
 
 static theo_status read_config(plan *p, const char *layout, const theo_json *config, theo_error *err) {
@@ -107,14 +108,15 @@ static theo_status read_config(plan *p, const char *layout, const theo_json *con
     int logits = THEO_SUPERPOINT_LOGITS;
     THEO_TRY(read_size(&logits, theo_json_get(config, "keypoint_dim"), "keypoint_dim", 1, err));
     if (logits != THEO_SUPERPOINT_LOGITS)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "keypoint_dim", "%d is not possible: 65 is needed (8x8 pixels of a cell and the dustbin)", logits);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "keypoint_dim",
+                         "%d is not possible: 65 is needed (8x8 pixels of a cell and the dustbin)", logits);
     if (!p->names->layers[THEO_SP_DA].conv)
         p->descriptor_dim = 0;
     return THEO_OK;
 }
 
-theo_status theo_superpoint_synthesize(theo_array **arrays, int *count, theo_bump *memory, const char *layout, const theo_json *config,
-                                       theo_error *err) {
+theo_status theo_superpoint_synthesize(theo_array **arrays, int *count, theo_bump *memory, const char *layout,
+                                       const theo_json *config, theo_error *err) {
     plan p;
     THEO_TRY(read_config(&p, layout, config, err));
     maker m = {.memory = memory, .names = p.names};

@@ -8,7 +8,8 @@
 
 /* ---------------------------------------------------------------- which layout */
 
-static const theo_weight *find(const theo_weights *weights, const theo_superpoint_names *set, const char *stem, const char *part, char name[THEO_SP_NAME_BYTES]) {
+static const theo_weight *find(const theo_weights *weights, const theo_superpoint_names *set, const char *stem, const char *part,
+                               char name[THEO_SP_NAME_BYTES]) {
     return theo_weights_find(weights, theo_superpoint_tensor_name(name, set, stem, part));
 }
 
@@ -62,10 +63,11 @@ typedef struct problems {
     int count, untold;
     size_t length;
     char first[THEO_SP_NAME_BYTES]; /* tensor of the first one */
-    char text[840];  /* "; " between them */
+    char text[840];                 /* "; " between them */
 } problems;
 
-static void __attribute__((format(printf, 4, 5))) note(problems *p, theo_status status, const char *tensor, const char *format, ...) {
+static void __attribute__((format(printf, 4, 5)))
+note(problems *p, theo_status status, const char *tensor, const char *format, ...) {
     char sentence[320];
     va_list arguments;
     va_start(arguments, format);
@@ -80,7 +82,8 @@ static void __attribute__((format(printf, 4, 5))) note(problems *p, theo_status 
         p->untold++;
         return;
     }
-    p->length += (size_t)snprintf(p->text + p->length, sizeof p->text - p->length, "%s%s %s", p->length ? "; " : "", tensor, sentence);
+    p->length +=
+        (size_t)snprintf(p->text + p->length, sizeof p->text - p->length, "%s%s %s", p->length ? "; " : "", tensor, sentence);
 }
 
 typedef struct layer_source {
@@ -104,8 +107,8 @@ static bool is_float(theo_dtype type) {
 }
 
 /* The tensor if it is there with this type and shape, else NULL and a note. want: <= 0 = any size up to 4096. */
-static const theo_weight *expect(const theo_weights *weights, const theo_superpoint_names *set, const char *stem, const char *part, int rank,
-                                 const int64_t *want, problems *p) {
+static const theo_weight *expect(const theo_weights *weights, const theo_superpoint_names *set, const char *stem,
+                                 const char *part, int rank, const int64_t *want, problems *p) {
     char name[THEO_SP_NAME_BYTES], got_text[96], want_text[96];
     const theo_weight *w = find(weights, set, stem, part, name);
     if (!w) {
@@ -128,7 +131,8 @@ static const theo_weight *expect(const theo_weights *weights, const theo_superpo
 }
 
 /* in, out: channels, 0 = not known. */
-static void check_layer(layer_source *s, const theo_weights *weights, const theo_superpoint_names *set, theo_superpoint_layer l, int out, int in, int kernel, problems *p) {
+static void check_layer(layer_source *s, const theo_weights *weights, const theo_superpoint_names *set, theo_superpoint_layer l,
+                        int out, int in, int kernel, problems *p) {
     const theo_superpoint_stems *names = &set->layers[l];
     *s = (layer_source){.in = in, .out = out, .kernel = kernel};
     s->conv[0] = expect(weights, set, names->conv, "weight", 4, (int64_t[]){out, in, kernel, kernel}, p);
@@ -142,7 +146,8 @@ static void check_layer(layer_source *s, const theo_weights *weights, const theo
 }
 
 /* All layers; returns whether there is a descriptor head. */
-static bool check_layers(layer_source source[THEO_SP_LAYERS], const theo_weights *weights, const theo_superpoint_names *set, problems *p) {
+static bool check_layers(layer_source source[THEO_SP_LAYERS], const theo_weights *weights, const theo_superpoint_names *set,
+                         problems *p) {
     int channels = 1;
     for (theo_superpoint_layer l = THEO_SP_1A; l <= THEO_SP_4B; l++) {
         check_layer(&source[l], weights, set, l, 0, channels, 3, p);
@@ -162,8 +167,8 @@ static bool check_layers(layer_source source[THEO_SP_LAYERS], const theo_weights
 
 /* Widened numbers of one layer. */
 typedef struct layer_values {
-    float *weight, *bias;  /* [out, in, k, k], [out] */
-    float *scale, *shift;  /* [out] or NULL */
+    float *weight, *bias; /* [out, in, k, k], [out] */
+    float *scale, *shift; /* [out] or NULL */
 } layer_values;
 
 static void free_values(layer_values *v) {
@@ -178,7 +183,8 @@ static theo_status read_tensor(float *out, const theo_weights *weights, const th
     THEO_TRY(theo_weight_to_f32(weights, w, out, err));
     for (int64_t i = 0; i < w->elements; i++)
         if (!isfinite(out[i]))
-            return theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), w->name, "element %lld is not a finite number", (long long)i);
+            return theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), w->name, "element %lld is not a finite number",
+                             (long long)i);
     theo_weights_release(weights, w);
     return THEO_OK;
 }
@@ -226,7 +232,9 @@ static void absorb_norm(layer_values *v, const layer_source *s) {
     v->scale = v->shift = NULL;
 }
 
-static size_t weight_count(const layer_source *s) { return (size_t)s->out * (size_t)s->in * (size_t)(s->kernel * s->kernel); }
+static size_t weight_count(const layer_source *s) {
+    return (size_t)s->out * (size_t)s->in * (size_t)(s->kernel * s->kernel);
+}
 
 static theo_status read_layer(layer_values *v, const theo_weights *weights, const layer_source *s, double eps, theo_error *err) {
     v->weight = theo_alloc(weight_count(s), sizeof(float));
@@ -243,7 +251,8 @@ static theo_status read_layer(layer_values *v, const theo_weights *weights, cons
 }
 
 /* Packs `v`; its scale and shift move into the layer. */
-static theo_status pack(theo_superpoint_conv *conv, layer_values *v, int out, int in, int kernel, theo_cpu level, theo_error *err) {
+static theo_status pack(theo_superpoint_conv *conv, layer_values *v, int out, int in, int kernel, theo_cpu level,
+                        theo_error *err) {
     conv->out = out;
     conv->in = in;
     THEO_TRY(theo_packed_conv(&conv->packed, level, out, in, kernel, v->weight, v->bias, err));
@@ -253,8 +262,8 @@ static theo_status pack(theo_superpoint_conv *conv, layer_values *v, int out, in
     return THEO_OK;
 }
 
-static theo_status load_layer(theo_superpoint_conv *conv, const theo_weights *weights, const layer_source *s, theo_cpu level, double eps,
-                              theo_error *err) {
+static theo_status load_layer(theo_superpoint_conv *conv, const theo_weights *weights, const layer_source *s, theo_cpu level,
+                              double eps, theo_error *err) {
     layer_values v = {0};
     theo_status status = read_layer(&v, weights, s, eps, err);
     if (!status)
@@ -274,8 +283,8 @@ static float *joined(const float *a, size_t a_count, const float *b, size_t b_co
 }
 
 /* convPa alone, for runs that want no descriptors, and convPa over convDa: one convolution, whose input is transformed once. */
-static theo_status load_heads(theo_superpoint *n, const theo_weights *weights, const layer_source *pa, const layer_source *da, theo_cpu level,
-                              theo_error *err) {
+static theo_status load_heads(theo_superpoint *n, const theo_weights *weights, const layer_source *pa, const layer_source *da,
+                              theo_cpu level, theo_error *err) {
     layer_values a = {0}, b = {0}, both = {0};
     theo_status status = read_layer(&a, weights, pa, n->bn_eps, err);
     if (!status)
@@ -307,16 +316,18 @@ static void describe(theo_superpoint *n, const layer_source source[THEO_SP_LAYER
         for (int i = 0; i < THEO_SP_NORM_PARTS; i++)
             n->parameters += source[l].norm[i] ? source[l].norm[i]->elements : 0;
     }
-    theo_superpoint_conv *convs[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b, &n->conv3a, &n->conv3b, &n->conv4a,
-                                     &n->conv4b, &n->convPa, &n->convPb, &n->heads,  &n->convDb};
+    theo_superpoint_conv *convs[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b, &n->conv3a, &n->conv3b,
+                                     &n->conv4a, &n->conv4b, &n->convPa, &n->convPb, &n->heads,  &n->convDb};
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
         n->weight_bytes += convs[i]->packed ? theo_packed_bytes(convs[i]->packed) : 0;
-    size_t at = (size_t)snprintf(n->config_json, sizeof n->config_json, "{\"kind\": \"%s\", \"encoder\": [", theo_superpoint_kind_name(n->kind));
+    size_t at = (size_t)snprintf(n->config_json, sizeof n->config_json, "{\"kind\": \"%s\", \"encoder\": [",
+                                 theo_superpoint_kind_name(n->kind));
     for (theo_superpoint_layer l = THEO_SP_1A; l <= THEO_SP_4B; l++)
         at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "%s%d", l ? ", " : "", source[l].out);
-    at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "], \"detector\": [%d, %d], \"descriptor\": ", source[THEO_SP_PA].out,
-                           source[THEO_SP_PB].out);
-    at += descriptors ? (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "[%d, %d]", source[THEO_SP_DA].out, source[THEO_SP_DB].out)
+    at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at,
+                           "], \"detector\": [%d, %d], \"descriptor\": ", source[THEO_SP_PA].out, source[THEO_SP_PB].out);
+    at += descriptors ? (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "[%d, %d]", source[THEO_SP_DA].out,
+                                         source[THEO_SP_DB].out)
                       : (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "null");
     if (n->bn_eps > 0)
         at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, ", \"bn_eps\": %g", n->bn_eps);
@@ -334,10 +345,11 @@ static theo_status take_fingerprint(theo_superpoint *n, const theo_weights *weig
     return status;
 }
 
-static theo_status load_all(theo_superpoint *n, const theo_weights *weights, const layer_source source[THEO_SP_LAYERS], bool descriptors, theo_cpu level,
-                            theo_error *err) {
+static theo_status load_all(theo_superpoint *n, const theo_weights *weights, const layer_source source[THEO_SP_LAYERS],
+                            bool descriptors, theo_cpu level, theo_error *err) {
     THEO_TRY(take_fingerprint(n, weights, source[THEO_SP_4A].conv[1], err));
-    theo_superpoint_conv *const encoder[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b, &n->conv3a, &n->conv3b, &n->conv4a, &n->conv4b};
+    theo_superpoint_conv *const encoder[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b,
+                                             &n->conv3a, &n->conv3b, &n->conv4a, &n->conv4b};
     for (theo_superpoint_layer l = THEO_SP_1A; l <= THEO_SP_4B; l++)
         THEO_TRY(load_layer(encoder[l], weights, &source[l], level, n->bn_eps, err));
     THEO_TRY(load_layer(&n->convPb, weights, &source[THEO_SP_PB], level, n->bn_eps, err));
@@ -348,15 +360,18 @@ static theo_status load_all(theo_superpoint *n, const theo_weights *weights, con
     return load_layer(&n->convDb, weights, &source[THEO_SP_DB], level, n->bn_eps, err);
 }
 
-theo_status theo_superpoint_load(theo_superpoint **network, const theo_weights *weights, theo_cpu level, double bn_eps, theo_error *err) {
+theo_status theo_superpoint_load(theo_superpoint **network, const theo_weights *weights, theo_cpu level, double bn_eps,
+                                 theo_error *err) {
     *network = NULL;
     const char *path = theo_weights_path(weights);
     int present;
     const theo_superpoint_names *set = best_set(weights, &present);
     if (!present)
-        return theo_fail(err, THEO_STRUCTURE, path, NULL, "no tensor carries a name of SuperPoint (such as conv1a.weight or encoder.conv_blocks.0.conv_a.weight)");
+        return theo_fail(err, THEO_STRUCTURE, path, NULL,
+                         "no tensor carries a name of SuperPoint (such as conv1a.weight or encoder.conv_blocks.0.conv_a.weight)");
     if (!(bn_eps >= 0 && bn_eps < 1))
-        return theo_fail(err, THEO_ARGUMENT, NULL, "bn_eps", "%g is out of range: allowed is 0 (by the kind of file) to below 1", bn_eps);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "bn_eps", "%g is out of range: allowed is 0 (by the kind of file) to below 1",
+                         bn_eps);
     if (bn_eps > 0 && set->bn_eps <= 0)
         return theo_fail(err, THEO_ARGUMENT, path, "bn_eps", "has no effect: this network has no batch norm");
 
@@ -364,9 +379,11 @@ theo_status theo_superpoint_load(theo_superpoint **network, const theo_weights *
     problems p = {.status = THEO_OK};
     bool descriptors = check_layers(source, weights, set, &p);
     if (p.count && p.untold)
-        return theo_fail(err, p.status, path, p.first, "not a usable SuperPoint, %d problems: %s; and %d more", p.count, p.text, p.untold);
+        return theo_fail(err, p.status, path, p.first, "not a usable SuperPoint, %d problems: %s; and %d more", p.count, p.text,
+                         p.untold);
     if (p.count)
-        return theo_fail(err, p.status, path, p.first, "not a usable SuperPoint, %d problem%s: %s", p.count, p.count == 1 ? "" : "s", p.text);
+        return theo_fail(err, p.status, path, p.first, "not a usable SuperPoint, %d problem%s: %s", p.count,
+                         p.count == 1 ? "" : "s", p.text);
 
     theo_superpoint *n = theo_alloc(1, sizeof *n);
     if (!n)
@@ -392,8 +409,8 @@ static void free_conv(theo_superpoint_conv *conv) {
 void theo_superpoint_free(theo_superpoint *n) {
     if (!n)
         return;
-    theo_superpoint_conv *convs[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b, &n->conv3a, &n->conv3b, &n->conv4a,
-                                     &n->conv4b, &n->convPa, &n->convPb, &n->heads,  &n->convDb};
+    theo_superpoint_conv *convs[] = {&n->conv1a, &n->conv1b, &n->conv2a, &n->conv2b, &n->conv3a, &n->conv3b,
+                                     &n->conv4a, &n->conv4b, &n->convPa, &n->convPb, &n->heads,  &n->convDb};
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
         free_conv(convs[i]);
     theo_free(n);

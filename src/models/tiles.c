@@ -4,7 +4,9 @@
 
 enum { OVERLAP = THEO_TILE_BEFORE + THEO_TILE_AFTER, SMALLEST = OVERLAP + 2 * THEO_TILE_ALIGN };
 
-static int round_up(int64_t value) { return (int)((value + THEO_TILE_ALIGN - 1) / THEO_TILE_ALIGN * THEO_TILE_ALIGN); }
+static int round_up(int64_t value) {
+    return (int)((value + THEO_TILE_ALIGN - 1) / THEO_TILE_ALIGN * THEO_TILE_ALIGN);
+}
 
 /* As few windows of at most `limit` as possible, all but the last equally large. */
 static theo_tile_axis split(int length, int64_t limit) {

@@ -1,14 +1,20 @@
 /* tiles.h - cuts a picture into overlapping windows such that a convolutional network gives the very bits of the uncut run.
  *
- * How wide the overlap must be. A 4x4 tile of Winograd's F(4x4, 3x3) carries the rounding of more inputs than its definition reads. Along
- * an axis, with inputs d0..d5 of a tile and outputs y0..y3 (interpolation points 0, +-1, +-2, infinity): d0 enters y0 alone, d5 enters
- * y3 alone, d1..d4 enter all four. So y0 depends on d0..d4, y1 and y2 on d1..d4, y3 on d1..d5, and an output has the bits of the uncut
- * run if these inputs have. Followed back through SuperPoint from an output block that starts at cell c, a multiple of 4, so that
- * windows cut the same grid of tiles at 1/8, 1/4, 1/2 and full size (what is read of the input of each layer, from its first pixel):
- *     heads c - 1, conv4b c - 4, conv4a c - 5; pool3: 2c - 10; conv3b 2c - 12, conv3a 2c - 13; pool2: 4c - 26; conv2b 4c - 28,
- *     conv2a 4c - 29; pool1: 8c - 58; conv1b 8c - 60, conv1a 8c - 61
- * hence 64 pixels; on the other side likewise 60. There another 32 are added, so that the cells behind the last one of a window's own
- * part are exact too: bilinear sampling at a point of the own part reads the next cell. */
+ * How wide the overlap must be. A 4x4 tile of Winograd's F(4x4, 3x3) carries the rounding of more inputs than its definition
+ * reads. Along an axis, with inputs d0..d5 of a tile and outputs y0..y3 (interpolation points 0, +-1, +-2, infinity): d0 enters
+ * y0 alone, d5 enters y3 alone, d1..d4 enter all four. So y0 depends on d0..d4, y1 and y2 on d1..d4, y3 on d1..d5, and an output
+ * has the bits of the uncut run if these inputs have.
+ *
+ * Followed back through SuperPoint from an output block that starts at cell c, a multiple of 4, so that windows cut the same
+ * grid of tiles at every scale. Each line: the first pixel of its input that a layer reads.
+ *
+ *     1/8   heads c - 1, conv4b c - 4, conv4a c - 5
+ *     1/4   pool3 2c - 10, conv3b 2c - 12, conv3a 2c - 13
+ *     1/2   pool2 4c - 26, conv2b 4c - 28, conv2a 4c - 29
+ *     1/1   pool1 8c - 58, conv1b 8c - 60, conv1a 8c - 61
+ *
+ * Hence 64 pixels; on the other side likewise 60. There another 32 are added, so that the cells behind the last one of a
+ * window's own part are exact too: bilinear sampling at a point of the own part reads the next cell. */
 #ifndef THEO_MODELS_TILES_H
 #define THEO_MODELS_TILES_H
 
@@ -29,7 +35,8 @@ typedef struct theo_tile_grid {
     theo_tile_axis x, y;
 } theo_tile_grid;
 
-/* [start, start + size): what the network reads. [own_start, own_end): what is taken of its result; own parts cover the axis once. */
+/* [start, start + size): what the network reads. [own_start, own_end): what is taken of its result; own parts cover the axis
+ * once. */
 typedef struct theo_tile_span {
     int start, size, own_start, own_end;
 } theo_tile_span;

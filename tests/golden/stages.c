@@ -1,4 +1,5 @@
-/* stages.c - a library for tests: stages of the pipeline that the public API does not show one by one. Driven by stages in run.py. */
+/* stages.c - a library for tests: stages of the pipeline that the public API does not show one by one. Driven by stages in
+ * run.py. */
 #include "base/cpu.h"
 #include "base/error.h"
 #include "geometry/sample.h"
@@ -10,18 +11,20 @@
 /* Declared here alone: ctypes is the only caller. */
 #define STAGE THEO_API
 
-STAGE int stage_select(const float *map, int width, int height, const int *rule, float threshold, int32_t *xy, float *scores, int capacity,
-                       theo_error *err);
-STAGE int stage_sample(const float *cells, int width, int height, int channels, int net_width, int net_height, int rule, const float *xy,
-                       int count, float *out);
+STAGE int stage_select(const float *map, int width, int height, const int *rule, float threshold, int32_t *xy, float *scores,
+                       int capacity, theo_error *err);
+STAGE int stage_sample(const float *cells, int width, int height, int channels, int net_width, int net_height, int rule,
+                       const float *xy, int count, float *out);
 typedef void (*layer_fn)(const char *name, const float *data, int height, int width, int channels, int pitch);
-STAGE int stage_layers(const char *path, double bn_eps, const float *plane, int width, int height, layer_fn each, theo_error *err);
+STAGE int stage_layers(const char *path, double bn_eps, const float *plane, int width, int height, layer_fn each,
+                       theo_error *err);
 typedef void (*tensor_fn)(const char *name, int dtype, int rank, const int64_t *shape, const int64_t *stride, const void *data);
 STAGE int stage_tensors(const char *path, tensor_fn each, theo_error *err);
 
-/* rule: nms, radius, border, border mode, order, max points. Returns how many were found (up to `capacity` are written), or -1. */
-int stage_select(const float *map, int width, int height, const int *rule, float threshold, int32_t *xy, float *scores, int capacity,
-                 theo_error *err) {
+/* rule: nms, radius, border, border mode, order, max points. Returns how many were found (up to `capacity` are written), or -1.
+ */
+int stage_select(const float *map, int width, int height, const int *rule, float threshold, int32_t *xy, float *scores,
+                 int capacity, theo_error *err) {
     theo_select_rule r = {.nms = (theo_nms)rule[0],
                           .radius = rule[1],
                           .threshold = threshold,
@@ -44,8 +47,8 @@ int stage_select(const float *map, int width, int height, const int *rule, float
 }
 
 /* cells [height, width, channels]: the whole map. */
-int stage_sample(const float *cells, int width, int height, int channels, int net_width, int net_height, int rule, const float *xy, int count,
-                 float *out) {
+int stage_sample(const float *cells, int width, int height, int channels, int net_width, int net_height, int rule,
+                 const float *xy, int count, float *out) {
     theo_cells map = {.data = cells,
                       .cell_pitch = (size_t)channels,
                       .row_pitch = (size_t)channels * (size_t)width,
@@ -86,7 +89,9 @@ static theo_tensor conv(recorder *r, const char *name, theo_tensor x, const theo
     return keep(r, name, theo_plan_conv(r->plan, name, x, c->packed, 1, THEO_PAD_ZERO, e));
 }
 
-static theo_tensor pool(recorder *r, const char *name, theo_tensor x) { return keep(r, name, theo_plan_max_pool2(r->plan, name, x)); }
+static theo_tensor pool(recorder *r, const char *name, theo_tensor x) {
+    return keep(r, name, theo_plan_max_pool2(r->plan, name, x));
+}
 
 static theo_tensor record(recorder *r, const theo_superpoint *n, int width, int height) {
     theo_tensor plane = theo_plan_input(r->plan, "plane", height, width, 1);
@@ -97,7 +102,8 @@ static theo_tensor record(recorder *r, const theo_superpoint *n, int width, int 
     x = conv(r, "conv3a+relu", x, &n->conv3a);
     x = pool(r, "pool3", conv(r, "conv3b+relu", x, &n->conv3b));
     x = conv(r, "conv4b+relu", conv(r, "conv4a+relu", x, &n->conv4a), &n->conv4b);
-    keep(r, "convPb", theo_plan_linear(r->plan, "convPb", conv(r, "convPa+relu", x, &n->convPa), n->convPb.packed, theo_epilogue_none()));
+    keep(r, "convPb",
+         theo_plan_linear(r->plan, "convPb", conv(r, "convPa+relu", x, &n->convPa), n->convPb.packed, theo_epilogue_none()));
     if (n->descriptor_dim) {
         x = conv(r, "heads+relu", x, &n->heads);
         x = keep(r, "convDa+relu", theo_plan_channels(r->plan, x, n->convPa.out, n->convDb.in));

@@ -7,15 +7,16 @@
 #include <theo/inspect.h>
 #include <unistd.h>
 
-#define SMALL_NETWORK "{\"names\": \"original\", \"encoder\": [16, 16, 32, 32], \"decoder\": 64, \"keypoint_dim\": 65, \"descriptor_dim\": 64}"
+#define SMALL_NETWORK                                                                                                            \
+    "{\"names\": \"original\", \"encoder\": [16, 16, 32, 32], \"decoder\": 64, \"keypoint_dim\": 65, \"descriptor_dim\": 64}"
 
 /* Ends the test program: what follows could only repeat the failure. */
-#define REQUIRE(status)                                                              \
-    do {                                                                             \
-        if ((status) != THEO_OK) {                                                   \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #status, test_error.message); \
-            exit(1);                                                                 \
-        }                                                                            \
+#define REQUIRE(status)                                                                                                          \
+    do {                                                                                                                         \
+        if ((status) != THEO_OK) {                                                                                               \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #status, test_error.message);                                 \
+            exit(1);                                                                                                             \
+        }                                                                                                                        \
     } while (0)
 
 static theo_error test_error;

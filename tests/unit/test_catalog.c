@@ -48,14 +48,16 @@ int main(void) {
     CHECK(theo_model_find("superpoint", path, sizeof path, &test_error) == THEO_MISSING);
     CHECK(strstr(test_error.message, "magic-leap-community/superpoint") && strstr(test_error.message, "5.2 MB") &&
           strstr(test_error.message, "noncommercial") && strstr(test_error.message, "THEO_MODELS"));
-    CHECK(theo_model_find("superpiont", path, sizeof path, &test_error) == THEO_MISSING && strstr(test_error.message, "superpoint-open"));
+    CHECK(theo_model_find("superpiont", path, sizeof path, &test_error) == THEO_MISSING &&
+          strstr(test_error.message, "superpoint-open"));
     CHECK(theo_model_find("superpoint-open", path, sizeof path, &test_error) == THEO_OK); /* the tree's own */
 
     /* The cache: refs/main first, the pinned revision before it. */
     place("models--magic-leap-community--superpoint/refs/main", "abc123\n");
     place("models--magic-leap-community--superpoint/snapshots/abc123/model.safetensors", "x");
     CHECK(found_at("superpoint", "models--magic-leap-community--superpoint/snapshots/abc123/model.safetensors"));
-    const char *pinned = "models--magic-leap-community--superpoint/snapshots/734450e9ffe229074f5998494ddc615475cdb20a/model.safetensors";
+    const char *pinned =
+        "models--magic-leap-community--superpoint/snapshots/734450e9ffe229074f5998494ddc615475cdb20a/model.safetensors";
     place(pinned, "x");
     CHECK(found_at("superpoint", pinned));
     unsetenv("HF_HUB_CACHE");

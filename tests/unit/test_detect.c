@@ -213,13 +213,13 @@ static void test_bad_options(void) {
     theo_session *session = open_session(model, 0, NULL, NULL);
     theo_image *image = picture(64, 64, 1);
     theo_keypoints *k;
-#define BAD(field, value)                                                            \
-    do {                                                                             \
-        theo_detect_options bad;                                                     \
-        theo_detect_options_init(&bad);                                              \
-        bad.field = value;                                                           \
-        theo_status got = theo_detect(session, image, &bad, &k, &test_error);        \
-        CHECK_MSG(got == THEO_ARGUMENT && strstr(test_error.message, #field), "%s: %s", #field, test_error.message); \
+#define BAD(field, value)                                                                                                        \
+    do {                                                                                                                         \
+        theo_detect_options bad;                                                                                                 \
+        theo_detect_options_init(&bad);                                                                                          \
+        bad.field = value;                                                                                                       \
+        theo_status got = theo_detect(session, image, &bad, &k, &test_error);                                                    \
+        CHECK_MSG(got == THEO_ARGUMENT && strstr(test_error.message, #field), "%s: %s", #field, test_error.message);             \
     } while (0)
     BAD(max_keypoints, -2);
     BAD(threshold, NAN);
@@ -286,7 +286,8 @@ static void test_progress(void) {
         w.session = open_session(model, tiled ? 360 * 360 : 0, watch, &w);
         w.image = image;
         theo_keypoints *whole = detect(w.session, image, &o), *k;
-        CHECK_MSG(w.calls > 5 && w.is_rising && w.was_busy, "tiled %d: %d calls, rising %d, last %.17g, busy %d", tiled, w.calls, w.is_rising, w.last, w.was_busy);
+        CHECK_MSG(w.calls > 5 && w.is_rising && w.was_busy, "tiled %d: %d calls, rising %d, last %.17g, busy %d", tiled, w.calls,
+                  w.is_rising, w.last, w.was_busy);
         for (int at = 1; at < w.calls; at += 1 + w.calls / 7) {
             watcher before = w;
             w.calls = 0;
@@ -324,7 +325,8 @@ static void test_steady_memory(void) {
         uint64_t before = theo_allocation_count();
         for (int i = 0; i < (tiled ? 5 : 100); i++)
             theo_keypoints_free(detect(session, image, &o));
-        CHECK_MSG(theo_allocation_count() == before, "%llu allocations (tiled: %d)", (unsigned long long)(theo_allocation_count() - before), tiled);
+        CHECK_MSG(theo_allocation_count() == before, "%llu allocations (tiled: %d)",
+                  (unsigned long long)(theo_allocation_count() - before), tiled);
         theo_session_close(session);
     }
     theo_image_free(image);

@@ -12,7 +12,8 @@ int main(void) {
     const char *images = from_environment("THEO_IMAGES", "../shared/images");
     snprintf(path, sizeof path, "%s/coco/000000039769.png", images);
     if (access(weights, R_OK) || access(path, R_OK))
-        return t_skip("test_hugging_face", "superpoint_v1.safetensors (THEO_WEIGHTS) or coco/000000039769.png (THEO_IMAGES) is not there");
+        return t_skip("test_hugging_face",
+                      "superpoint_v1.safetensors (THEO_WEIGHTS) or coco/000000039769.png (THEO_IMAGES) is not there");
 
     theo_model *model = open_model(weights, 0);
     theo_session *session = open_session(model, 1 << 21, NULL, NULL);
@@ -39,7 +40,8 @@ int main(void) {
             static const float scores[] = {0.0064f, 0.0139f, 0.0591f, 0.0727f, 0.5170f, 0.0175f, 0.1526f, 0.2057f, 0.0335f};
             CHECK(!memcmp(k->xy, xy, sizeof xy));
             for (int s = 0; s < 9; s++)
-                CHECK_NEAR(k->scores[s], scores[s], 5e-4); /* this copy of the weights has a detector head rounded to half precision */
+                CHECK_NEAR(k->scores[s], scores[s],
+                           5e-4); /* this copy of the weights has a detector head rounded to half precision */
             CHECK_NEAR(k->descriptors[0], -0.1095, 1e-4);
         }
         theo_keypoints_free(k);

@@ -43,8 +43,8 @@ static void test_layouts(void) {
         synthesize(path, layouts[i].config);
         theo_model *model = open_model(path, 1);
         theo_model_info info = info_of(model);
-        CHECK_MSG(!strcmp(info.kind, layouts[i].kind) && info.descriptor_dim == layouts[i].descriptor_dim, "%s: %s, %d", layouts[i].config,
-                  info.kind, info.descriptor_dim);
+        CHECK_MSG(!strcmp(info.kind, layouts[i].kind) && info.descriptor_dim == layouts[i].descriptor_dim, "%s: %s, %d",
+                  layouts[i].config, info.kind, info.descriptor_dim);
         CHECK_MSG(!layouts[i].parameters || info.parameters == layouts[i].parameters, "%s: %lld parameters", layouts[i].config,
                   (long long)info.parameters);
         CHECK_STR(info.source, "safetensors");
@@ -72,10 +72,11 @@ static void test_same_numbers(void) {
     theo_detect_options o = native_options();
     theo_keypoints *want = NULL;
     static char hf_names[MOST][96];
-    static const char *const stems[] = {"encoder.conv_blocks.0.conv_a", "encoder.conv_blocks.0.conv_b", "encoder.conv_blocks.1.conv_a",
-                                        "encoder.conv_blocks.1.conv_b", "encoder.conv_blocks.2.conv_a", "encoder.conv_blocks.2.conv_b",
-                                        "encoder.conv_blocks.3.conv_a", "encoder.conv_blocks.3.conv_b", "keypoint_decoder.conv_score_a",
-                                        "keypoint_decoder.conv_score_b", "descriptor_decoder.conv_descriptor_a", "descriptor_decoder.conv_descriptor_b"};
+    static const char *const stems[] = {
+        "encoder.conv_blocks.0.conv_a",  "encoder.conv_blocks.0.conv_b",         "encoder.conv_blocks.1.conv_a",
+        "encoder.conv_blocks.1.conv_b",  "encoder.conv_blocks.2.conv_a",         "encoder.conv_blocks.2.conv_b",
+        "encoder.conv_blocks.3.conv_a",  "encoder.conv_blocks.3.conv_b",         "keypoint_decoder.conv_score_a",
+        "keypoint_decoder.conv_score_b", "descriptor_decoder.conv_descriptor_a", "descriptor_decoder.conv_descriptor_b"};
     static const char *const layers[] = {"conv1a", "conv1b", "conv2a", "conv2b", "conv3a", "conv3b",
                                          "conv4a", "conv4b", "convPa", "convPb", "convDa", "convDb"};
     for (int turn = 0; turn < 3; turn++) {
@@ -84,7 +85,8 @@ static void test_same_numbers(void) {
             arrays[i] = original->items[i];
             for (int l = 0; turn && l < 12; l++)
                 if (!strncmp(arrays[i].name, layers[l], 6)) {
-                    snprintf(hf_names[i], sizeof hf_names[i], "%s%s%s", turn == 2 ? "keypoint_detector." : "", stems[l], arrays[i].name + 6);
+                    snprintf(hf_names[i], sizeof hf_names[i], "%s%s%s", turn == 2 ? "keypoint_detector." : "", stems[l],
+                             arrays[i].name + 6);
                     arrays[i].name = hf_names[i];
                     break;
                 }
@@ -164,8 +166,10 @@ static void test_problems(void) {
     arrays[find(arrays, count, "conv3b.bias")].shape[0] = 16;
     arrays[find(arrays, count, "convPb.bias")] = arrays[count - 1];
     CHECK(open_arrays(&model, arrays, count - 1) == THEO_SHAPE && !model);
-    CHECK(strstr(test_error.message, "conv2a.weight") && strstr(test_error.message, "conv3b.bias") && strstr(test_error.message, "convPb.bias"));
-    CHECK(strstr(test_error.message, "is missing") && strstr(test_error.message, "[32, 8, 3, 3]") && strstr(test_error.message, path));
+    CHECK(strstr(test_error.message, "conv2a.weight") && strstr(test_error.message, "conv3b.bias") &&
+          strstr(test_error.message, "convPb.bias"));
+    CHECK(strstr(test_error.message, "is missing") && strstr(test_error.message, "[32, 8, 3, 3]") &&
+          strstr(test_error.message, path));
 
     /* Half a descriptor head is none of the known networks. */
     memcpy(arrays, original->items, (size_t)count * sizeof *arrays);

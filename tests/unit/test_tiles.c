@@ -1,4 +1,5 @@
-/* Windows cover an axis once, on the common grid, with the overlap that exactness needs; tiled runs give the bits of whole ones. */
+/* Windows cover an axis once, on the common grid, with the overlap that exactness needs; tiled runs give the bits of whole ones.
+ */
 #include "models/tiles.h"
 #include "superpoint_fixture.h"
 
@@ -40,8 +41,8 @@ static void compare(theo_model *model, int width, int height, int64_t tile_pixel
     o.threshold = 1e-4f;
     o.sampling = rule;
     theo_keypoints *a = detect(whole, image, &o), *b = detect(tiled, image, &o);
-    CHECK_MSG(a->count > 20 && same_keypoints(a, b), "%dx%d in tiles of %lld: %d and %d points", width, height, (long long)tile_pixels, a->count,
-              b->count);
+    CHECK_MSG(a->count > 20 && same_keypoints(a, b), "%dx%d in tiles of %lld: %d and %d points", width, height,
+              (long long)tile_pixels, a->count, b->count);
 
     /* Given points, also between pixels and far outside. */
     enum { POINTS = 200 };
