@@ -1,6 +1,6 @@
 /* Exif blocks. */
-#include "fuzz.h"
 #include "imageio/exif.h"
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const theo_exif exif = theo_exif_parse(data, size);

@@ -1,9 +1,11 @@
-/* canvas.c - see canvas.h. A shape covers a pixel by the distance of the pixel's centre from the shape's edge: fully when half a pixel inside,
- * not at all when half a pixel outside. */
+/* canvas.c - see canvas.h. A shape covers a pixel by the distance of the pixel's centre from the shape's edge: fully when half a
+ * pixel inside, not at all when half a pixel outside. */
 #include "imageio/canvas.h"
 #include <math.h>
 
-static float clamp(float v, float low, float high) { return v < low ? low : v > high ? high : v; }
+static float clamp(float v, float low, float high) {
+    return v < low ? low : v > high ? high : v;
+}
 
 static void blend(uint8_t *pixel, theo_ink ink, float coverage) {
     const float a = ink.alpha * clamp(coverage, 0.0f, 1.0f);
@@ -22,7 +24,9 @@ static span clip(float low, float high, int size) {
     return (span){low > limit ? size : (int)ceilf(fmaxf(low, 0.0f)), high < 0.0f ? -1 : (int)floorf(fminf(high, limit))};
 }
 
-static uint8_t *at(const theo_canvas *c, int x, int y) { return c->pixels + ((size_t)y * (size_t)c->width + (size_t)x) * 3; }
+static uint8_t *at(const theo_canvas *c, int x, int y) {
+    return c->pixels + ((size_t)y * (size_t)c->width + (size_t)x) * 3;
+}
 
 void theo_canvas_disc(const theo_canvas *canvas, float x, float y, float radius, theo_ink ink) {
     /* A disc is a ring whose line reaches its centre. */

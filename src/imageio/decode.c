@@ -13,7 +13,8 @@ void theo_decode_options_init(theo_decode_options *options) {
 static theo_status check_options(const theo_decode_options *o, theo_error *err) {
     if (o->size != sizeof *o)
         return theo_fail(err, THEO_ARGUMENT, NULL, "theo_decode_options.size",
-                         "%zu is not the size of this version's struct, %zu: fill it with theo_decode_options_init", o->size, sizeof *o);
+                         "%zu is not the size of this version's struct, %zu: fill it with theo_decode_options_init", o->size,
+                         sizeof *o);
     if (o->orientation != THEO_ORIENTATION_IGNORE && o->orientation != THEO_ORIENTATION_APPLY)
         return theo_fail(err, THEO_ARGUMENT, NULL, "orientation", "%d is neither ignore (0) nor apply (1)", (int)o->orientation);
     if (o->channels < THEO_CHANNELS_ALL || o->channels > THEO_CHANNELS_LUMA)
@@ -26,8 +27,8 @@ static theo_status check_options(const theo_decode_options *o, theo_error *err) 
 theo_status theo_decoder_begin(theo_decoder *d, int width, int height, int channels, theo_pixel type, theo_error *err) {
     const int64_t pixels = (int64_t)width * height;
     if (pixels > d->options.max_pixels)
-        return theo_fail(err, THEO_BOUNDS, d->name, "header", "%d x %d are %lld pixels, more than the limit max-pixels = %lld", width, height,
-                         (long long)pixels, (long long)d->options.max_pixels);
+        return theo_fail(err, THEO_BOUNDS, d->name, "header", "%d x %d are %lld pixels, more than the limit max-pixels = %lld",
+                         width, height, (long long)pixels, (long long)d->options.max_pixels);
 
     static const theo_pick picks[] = {[THEO_CHANNELS_RED] = THEO_PICK_RED, [THEO_CHANNELS_LUMA] = THEO_PICK_LUMA};
     d->rule = (theo_row_rule){.channels = channels, .type = type, .pick = picks[d->options.channels]};
@@ -37,9 +38,13 @@ theo_status theo_decoder_begin(theo_decoder *d, int width, int height, int chann
     return theo_image_make(&d->image, width, height, theo_row_channels(&d->rule), kept, d->name, err);
 }
 
-static uint8_t *row_of(theo_decoder *d, int y) { return (uint8_t *)d->image->owner + (size_t)y * d->image->row_bytes; }
+static uint8_t *row_of(theo_decoder *d, int y) {
+    return (uint8_t *)d->image->owner + (size_t)y * d->image->row_bytes;
+}
 
-void *theo_decoder_place(theo_decoder *d, int y) { return theo_row_is_copy(&d->rule) ? row_of(d, y) : NULL; }
+void *theo_decoder_place(theo_decoder *d, int y) {
+    return theo_row_is_copy(&d->rule) ? row_of(d, y) : NULL;
+}
 
 static void convert(theo_decoder *d, uint8_t *dst, const void *src, int count) {
     if (d->image->type == THEO_U16)
@@ -60,8 +65,8 @@ void theo_decoder_take(theo_decoder *d, int y, const void *row, int first, int s
         convert(d, dst + x * to, (const uint8_t *)row + x * from, 1);
 }
 
-theo_status theo_image_decode(theo_image **image, const void *data, size_t bytes, const char *name, const theo_decode_options *options,
-                              theo_error *err) {
+theo_status theo_image_decode(theo_image **image, const void *data, size_t bytes, const char *name,
+                              const theo_decode_options *options, theo_error *err) {
     *image = NULL;
     theo_decoder d = {.data = data, .bytes = bytes, .name = name};
     if (options) {

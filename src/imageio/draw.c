@@ -15,8 +15,8 @@ static float unit_of(int width, int height) {
 }
 
 /* Copies a photo, with part of its colour and light taken away, to (left, 0) of the canvas. */
-static theo_status place_photo(const theo_canvas *canvas, int left, const theo_image *photo, float light, float color, const char *what,
-                               theo_error *err) {
+static theo_status place_photo(const theo_canvas *canvas, int left, const theo_image *photo, float light, float color,
+                               const char *what, theo_error *err) {
     const theo_row_rule rule = {.channels = photo->channels, .type = photo->type, .pick = THEO_PICK_COLOR};
     const size_t channels = (size_t)theo_row_channels(&rule);
     uint8_t *row = theo_alloc((size_t)photo->width, channels);
@@ -29,7 +29,8 @@ static theo_status place_photo(const theo_canvas *canvas, int left, const theo_i
         if (!theo_row_u8(row, from, photo->width, &rule))
             status = theo_fail(err, THEO_ARGUMENT, NULL, what, "a float image holds NaN or infinity");
         for (size_t x = 0; status == THEO_OK && x < (size_t)photo->width; x++, to += 3) {
-            const float r = row[x * channels], g = row[x * channels + (channels == 3)], b = row[x * channels + (channels == 3 ? 2 : 0)];
+            const float r = row[x * channels], g = row[x * channels + (channels == 3)],
+                        b = row[x * channels + (channels == 3 ? 2 : 0)];
             const float gray = 0.299f * r + 0.587f * g + 0.114f * b;
             to[0] = (uint8_t)lrintf(light * (gray + color * (r - gray)));
             to[1] = (uint8_t)lrintf(light * (gray + color * (g - gray)));
@@ -40,7 +41,9 @@ static theo_status place_photo(const theo_canvas *canvas, int left, const theo_i
     return status;
 }
 
-static theo_canvas canvas_of(theo_image *image) { return (theo_canvas){image->owner, image->width, image->height}; }
+static theo_canvas canvas_of(theo_image *image) {
+    return (theo_canvas){image->owner, image->width, image->height};
+}
 
 /* ---------------------------------------------------------------- keypoints */
 
@@ -106,9 +109,12 @@ typedef struct match_set {
     float shift; /* added to x of b */
 } match_set;
 
-static bool is_inlier(const match_set *m, int i) { return !m->inliers || m->inliers[i]; }
+static bool is_inlier(const match_set *m, int i) {
+    return !m->inliers || m->inliers[i];
+}
 
-/* Hue by the place in photo a: it turns once from top to bottom, since the lines run across, and a third of a turn from left to right. */
+/* Hue by the place in photo a: it turns once from top to bottom, since the lines run across, and a third of a turn from left to
+ * right. */
 static theo_ink ink_at(float x, float y, const theo_image *photo) {
     const float u = x / (float)photo->width, v = y / (float)photo->height;
     return theo_ink_oklch(0.78f, 0.17f, 0.05f + 0.35f * u + v);
@@ -116,7 +122,8 @@ static theo_ink ink_at(float x, float y, const theo_image *photo) {
 
 static void draw_lines(const theo_canvas *canvas, const match_set *m, const theo_image *a, bool inliers, float unit) {
     /* The more lines, the more each lets through. */
-    const float alpha = inliers ? fminf(0.85f, fmaxf(0.30f, 8.5f / sqrtf((float)m->count + 1.0f))) : 0.35f;
+    const float alpha = inliers ? fminf(0.85f, fmaxf(0.30f, 8.5f / sqrtf((float)m->count + 1.0f)))
+                                : fminf(0.35f, fmaxf(0.15f, 4.5f / sqrtf((float)m->count + 1.0f)));
     for (int i = 0; i < m->count; i++) {
         if (is_inlier(m, i) != inliers)
             continue;

@@ -5,7 +5,8 @@
 #include <theo/image.h>
 
 /* theo_image_new without clearing the pixels. `name` stands in the error, may be NULL. */
-theo_status theo_image_make(theo_image **image, int width, int height, int channels, theo_pixel type, const char *name, theo_error *err);
+theo_status theo_image_make(theo_image **image, int width, int height, int channels, theo_pixel type, const char *name,
+                            theo_error *err);
 
 /* Bytes of one sample, of one pixel, and the distance of two rows (row_bytes 0 resolved). */
 size_t theo_pixel_bytes(theo_pixel type);

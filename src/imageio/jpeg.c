@@ -1,7 +1,8 @@
 /* jpeg.c - JPEG by libjpeg-turbo, through its libjpeg interface: rows arrive one by one, so that a plane can be kept of a picture
  * whose colours would not fit in memory, every warning comes with its number, and scans can be counted.
  *
- * The settings are the ones of Pillow: the accurate integer DCT and "fancy" upsampling of the chroma, both the library's defaults. */
+ * The settings are the ones of Pillow: the accurate integer DCT and "fancy" upsampling of the chroma, both the library's
+ * defaults. */
 #include "base/error.h"
 #include "imageio/decode.h"
 #include "imageio/exif.h"
@@ -13,8 +14,8 @@
 
 #include <jerror.h>
 
-/* A progressive file may hold any number of scans, each of which goes over the whole picture, so that some kilobytes can keep a machine busy for hours.
- * Encoders make about ten scans. */
+/* A progressive file may hold any number of scans, each of which goes over the whole picture, so that some kilobytes can keep a
+ * machine busy for hours. Encoders make about ten scans. */
 enum { MAX_SCANS = 100 };
 
 typedef struct reader {
@@ -31,7 +32,9 @@ typedef struct reader {
 } reader;
 
 /* The library casts its own structs the same way. */
-static reader *reader_of(j_common_ptr lib) { return (reader *)(void *)lib; }
+static reader *reader_of(j_common_ptr lib) {
+    return (reader *)(void *)lib;
+}
 
 /* ---------------------------------------------------------------- errors */
 
@@ -89,7 +92,9 @@ static void on_message(j_common_ptr lib, int level) {
     longjmp(r->escape, 1);
 }
 
-static void on_output(j_common_ptr lib) { (void)lib; }
+static void on_output(j_common_ptr lib) {
+    (void)lib;
+}
 
 static void on_progress(j_common_ptr lib) {
     reader *r = reader_of(lib);
@@ -146,8 +151,8 @@ static void read_header(reader *r) {
     } else if (lib->num_components == 4) {
         lib->out_color_space = JCS_CMYK;
     } else {
-        give_up(r, theo_fail(r->err, THEO_UNSUPPORTED, r->to->name, "JPEG", "%d components; 1 (gray), 3 (colour) and 4 (CMYK) are read",
-                             lib->num_components));
+        give_up(r, theo_fail(r->err, THEO_UNSUPPORTED, r->to->name, "JPEG",
+                             "%d components; 1 (gray), 3 (colour) and 4 (CMYK) are read", lib->num_components));
     }
     const theo_status status =
         theo_decoder_begin(r->to, (int)lib->image_width, (int)lib->image_height, channels, THEO_U8, r->err);

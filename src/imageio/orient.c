@@ -36,7 +36,8 @@ enum { BLOCK = 64 };
 static inline __attribute__((always_inline)) void move(theo_image *to, const uint8_t *from, walk k, size_t size) {
     for (int y0 = 0; y0 < to->height; y0 += BLOCK)
         for (int x0 = 0; x0 < to->width; x0 += BLOCK) {
-            const int y1 = to->height - y0 < BLOCK ? to->height : y0 + BLOCK, x1 = to->width - x0 < BLOCK ? to->width : x0 + BLOCK;
+            const int y1 = to->height - y0 < BLOCK ? to->height : y0 + BLOCK,
+                      x1 = to->width - x0 < BLOCK ? to->width : x0 + BLOCK;
             for (int y = y0; y < y1; y++) {
                 uint8_t *dst = (uint8_t *)to->owner + (size_t)y * to->row_bytes + (size_t)x0 * size;
                 const uint8_t *src = from + (k.origin + x0 * k.right + y * k.down) * (ptrdiff_t)size;
@@ -51,8 +52,8 @@ theo_status theo_image_orient(theo_image **image, int orientation, theo_error *e
     if (orientation < 2 || orientation > 8)
         return THEO_OK;
     const walk k = walk_of(orientation, old->width, old->height, old->width);
-    THEO_TRY(theo_image_make(&made, k.turned ? old->height : old->width, k.turned ? old->width : old->height, old->channels, old->type,
-                             NULL, err));
+    THEO_TRY(theo_image_make(&made, k.turned ? old->height : old->width, k.turned ? old->width : old->height, old->channels,
+                             old->type, NULL, err));
     switch ((size_t)old->channels * theo_pixel_bytes(old->type)) {
     case 1:
         move(made, old->owner, k, 1);

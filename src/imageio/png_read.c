@@ -1,7 +1,8 @@
 /* png_read.c - PNG by libspng, row by row.
  *
- * The library is shown the chunks that make pixels, and no others: texts, profiles and animation frames are skipped unread, so that no
- * compressed text can grow in memory and nothing broken in them matters. Samples are unpacked here, at the depth of the file. */
+ * The library is shown the chunks that make pixels, and no others: texts, profiles and animation frames are skipped unread, so
+ * that no compressed text can grow in memory and nothing broken in them matters. Samples are unpacked here, at the depth of the
+ * file. */
 #include "base/error.h"
 #include "imageio/decode.h"
 #include "imageio/exif.h"
@@ -28,7 +29,9 @@ static bool chunk_at(const theo_decoder *d, size_t at, chunk *c) {
     return true;
 }
 
-static bool is(const chunk *c, const char *type) { return memcmp(c->type, type, 4) == 0; }
+static bool is(const chunk *c, const char *type) {
+    return memcmp(c->type, type, 4) == 0;
+}
 
 static void read_exif(const theo_decoder *d, theo_image *image) {
     chunk c;
@@ -87,9 +90,9 @@ typedef struct picture {
     struct spng_ihdr head;
     struct spng_trns trns;
     bool has_trns;
-    int channels;         /* of the unpacked rows */
+    int channels;            /* of the unpacked rows */
     uint8_t palette[256][4]; /* R,G,B,A */
-    size_t packed_bytes;  /* of a row as stored */
+    size_t packed_bytes;     /* of a row as stored */
     void *packed, *row;
 } picture;
 
@@ -106,7 +109,9 @@ static int stored_channels(const picture *p) {
     }
 }
 
-static bool is_indexed(const picture *p) { return p->head.color_type == SPNG_COLOR_TYPE_INDEXED; }
+static bool is_indexed(const picture *p) {
+    return p->head.color_type == SPNG_COLOR_TYPE_INDEXED;
+}
 
 /* Sample i of a row of 1, 2, 4 or 8 bits, the first one in the highest bits of its byte. */
 static inline uint32_t bits_at(const uint8_t *packed, size_t i, unsigned depth) {
@@ -153,7 +158,8 @@ static void add_alpha(const picture *p) {
                 memcpy((uint16_t *)p->row + 2 * x, (uint16_t[]){v, v == key ? 0 : 65535}, 4);
             } else {
                 const uint32_t v = bits_at(p->packed, x, depth);
-                memcpy((uint8_t *)p->row + 2 * x, (uint8_t[]){(uint8_t)(v * (255u / ((1u << depth) - 1))), v == key ? 0 : 255}, 2);
+                memcpy((uint8_t *)p->row + 2 * x, (uint8_t[]){(uint8_t)(v * (255u / ((1u << depth) - 1))), v == key ? 0 : 255},
+                       2);
             }
         }
         return;
@@ -194,7 +200,8 @@ static theo_status fail(const theo_decoder *d, int code, theo_error *err) {
         return theo_fail(err, THEO_BOUNDS, d->name, "header", "the picture is larger than any memory (limit max-pixels = %lld)",
                          (long long)d->options.max_pixels);
     case SPNG_ECHUNK_CRC:
-        return theo_fail(err, THEO_CHECKSUM, d->name, "PNG", "the checksum of a chunk does not fit its content: the file is damaged");
+        return theo_fail(err, THEO_CHECKSUM, d->name, "PNG",
+                         "the checksum of a chunk does not fit its content: the file is damaged");
     case SPNG_IO_EOF:
     case SPNG_EOF:
         return theo_fail(err, THEO_CONTAINER, d->name, "PNG", "the file is truncated: it ends before its picture does");

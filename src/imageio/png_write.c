@@ -74,8 +74,10 @@ static theo_status set_texts(spng_ctx *spng, const theo_png_text *texts, int cou
     for (int i = 0; i < count; i++) {
         if (!texts[i].keyword || !texts[i].text || !texts[i].text[0] || !is_keyword(texts[i].keyword)) {
             theo_free(copies);
-            return theo_fail(s->err, THEO_ARGUMENT, NULL, "texts",
-                             "text %d needs a keyword of 1 to 79 printable characters without spaces at its ends, and a text of 1 at least", i);
+            return theo_fail(
+                s->err, THEO_ARGUMENT, NULL, "texts",
+                "text %d needs a keyword of 1 to 79 printable characters without spaces at its ends, and a text of 1 at least",
+                i);
         }
         copies[i].type = SPNG_TEXT;
         snprintf(copies[i].keyword, sizeof copies[i].keyword, "%s", texts[i].keyword);
@@ -88,16 +90,16 @@ static theo_status set_texts(spng_ctx *spng, const theo_png_text *texts, int cou
 }
 
 static theo_status encode(spng_ctx *spng, const theo_image *image, const theo_png_text *texts, int text_count, sink *s) {
-    static const uint8_t color_types[] = {0, SPNG_COLOR_TYPE_GRAYSCALE, SPNG_COLOR_TYPE_GRAYSCALE_ALPHA, SPNG_COLOR_TYPE_TRUECOLOR,
-                                          SPNG_COLOR_TYPE_TRUECOLOR_ALPHA};
+    static const uint8_t color_types[] = {0, SPNG_COLOR_TYPE_GRAYSCALE, SPNG_COLOR_TYPE_GRAYSCALE_ALPHA,
+                                          SPNG_COLOR_TYPE_TRUECOLOR, SPNG_COLOR_TYPE_TRUECOLOR_ALPHA};
     struct spng_ihdr head = {.width = (uint32_t)image->width,
                              .height = (uint32_t)image->height,
                              .bit_depth = image->type == THEO_U16 ? 16 : 8,
                              .color_type = color_types[image->channels]};
     const size_t row_bytes = (size_t)image->width * (size_t)image->channels * theo_pixel_bytes(image->type);
 
-    /* Photos hold few repetitions beyond flat areas: run lengths after the average filter take a third of the time of the library's
-     * defaults at level 1, for files of 0.95 to 1.2 times the size. */
+    /* Photos hold few repetitions beyond flat areas: run lengths after the average filter take a third of the time of the
+     * library's defaults at level 1, for files of 0.95 to 1.2 times the size. */
     spng_set_option(spng, SPNG_IMG_COMPRESSION_LEVEL, 1);
     spng_set_option(spng, SPNG_IMG_COMPRESSION_STRATEGY, Z_RLE);
     spng_set_option(spng, SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_AVG);
@@ -128,7 +130,8 @@ static theo_status write_to(sink *s, const theo_image *image, const theo_png_tex
     return status;
 }
 
-theo_status theo_image_save_png(const theo_image *image, const char *path, const theo_png_text *texts, int text_count, theo_error *err) {
+theo_status theo_image_save_png(const theo_image *image, const char *path, const theo_png_text *texts, int text_count,
+                                theo_error *err) {
     theo_file file;
     sink s = {.file = &file, .err = err};
     THEO_TRY(check(image, texts, text_count, err));
@@ -156,4 +159,6 @@ theo_status theo_image_encode_png(const theo_image *image, const theo_png_text *
     return THEO_OK;
 }
 
-void theo_buffer_free(void *data) { theo_free(data); }
+void theo_buffer_free(void *data) {
+    theo_free(data);
+}

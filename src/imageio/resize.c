@@ -1,16 +1,17 @@
-/* resize.c - Pillow 9.4's resampling, bit for bit: a horizontal pass rounded to 8 bits, then a vertical one; a pass whose dimension does not
- * change is skipped. When shrinking the filter widens with the scale, so that no sample is left out (antialiasing).
+/* resize.c - Pillow 9.4's resampling, bit for bit: a horizontal pass rounded to 8 bits, then a vertical one; a pass whose
+ * dimension does not change is skipped. When shrinking the filter widens with the scale, so that no sample is left out
+ * (antialiasing).
  *
- * The two passes run interleaved: a ring keeps the horizontally resized rows that the next output rows need, so that the workspace depends
- * on the widths and on the reach of the filter alone. */
+ * The two passes run interleaved: a ring keeps the horizontally resized rows that the next output rows need, so that the
+ * workspace depends on the widths and on the reach of the filter alone. */
 #include "imageio/resize.h"
 #include "base/error.h"
 #include "imageio/image.h"
 #include <math.h>
 #include <string.h>
 
-/* Weights are fixed-point numbers of this many fractional bits: with 8-bit samples the sums just fit 32 bits (two bits are left for
- * the overshoot of the negative lobes). */
+/* Weights are fixed-point numbers of this many fractional bits: with 8-bit samples the sums just fit 32 bits (two bits are left
+ * for the overshoot of the negative lobes). */
 enum { WEIGHT_BITS = 32 - 8 - 2 };
 
 static double bilinear(double x) {
@@ -36,14 +37,17 @@ static double sinc(double x) {
     return sin(x) / x;
 }
 
-static double lanczos3(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
+static double lanczos3(double x) {
+    return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
+}
 
 typedef struct kernel {
     double (*weight)(double x);
     double support; /* weight is 0 beyond it */
 } kernel;
 
-static const kernel kernels[] = {[THEO_BILINEAR] = {bilinear, 1.0}, [THEO_BICUBIC] = {bicubic, 2.0}, [THEO_LANCZOS] = {lanczos3, 3.0}};
+static const kernel kernels[] = {
+    [THEO_BILINEAR] = {bilinear, 1.0}, [THEO_BICUBIC] = {bicubic, 2.0}, [THEO_LANCZOS] = {lanczos3, 3.0}};
 
 /* One axis: how output positions read input positions. */
 typedef struct axis {
@@ -107,7 +111,8 @@ static inline __attribute__((always_inline)) void across(uint8_t *dst, const uin
     }
 }
 
-static void pass_across(uint8_t *dst, const uint8_t *src, const axis *x, const column *columns, const int32_t *weights, int channels) {
+static void pass_across(uint8_t *dst, const uint8_t *src, const axis *x, const column *columns, const int32_t *weights,
+                        int channels) {
     switch (channels) {
     case 1:
         across(dst, src, x, columns, weights, 1);
@@ -123,10 +128,10 @@ static void pass_across(uint8_t *dst, const uint8_t *src, const axis *x, const c
     }
 }
 
-/* dst[k] = sum over rows of weight * row[k], in blocks whose sums stay in the first-level cache. Row j lies in slot (first + j) % slots
- * of the ring. */
-static void pass_down(uint8_t *restrict dst, const uint8_t *restrict ring, size_t row, int slots, int first, const int32_t *weights,
-                      int count) {
+/* dst[k] = sum over rows of weight * row[k], in blocks whose sums stay in the first-level cache. Row j lies in slot (first + j) %
+ * slots of the ring. */
+static void pass_down(uint8_t *restrict dst, const uint8_t *restrict ring, size_t row, int slots, int first,
+                      const int32_t *weights, int count) {
     enum { BLOCK = 512 };
     int32_t sum[BLOCK];
     for (size_t at = 0; at < row; at += BLOCK) {
@@ -154,10 +159,10 @@ typedef struct source {
 } source;
 
 typedef struct parts {
-    int32_t *across; /* [dst_width][taps of x] */
-    int32_t *down;   /* [taps of y] */
-    column *columns; /* [dst_width] */
-    uint8_t *ring;   /* [taps of y][dst_width][channels] */
+    int32_t *across;  /* [dst_width][taps of x] */
+    int32_t *down;    /* [taps of y] */
+    column *columns;  /* [dst_width] */
+    uint8_t *ring;    /* [taps of y][dst_width][channels] */
     uint8_t *scratch; /* [src_width][channels]: a converted row */
 } parts;
 
@@ -185,7 +190,9 @@ static size_t lay_out(const theo_resize *r, void *base, parts *w) {
     return total;
 }
 
-size_t theo_resize_bytes(const theo_resize *resize) { return lay_out(resize, NULL, NULL); }
+size_t theo_resize_bytes(const theo_resize *resize) {
+    return lay_out(resize, NULL, NULL);
+}
 
 static bool run(const theo_resize *r, uint8_t *dst, size_t dst_row_bytes, const source *from, void *memory) {
     const axis x = make_axis(r->src_width, r->dst_width, r->filter), y = make_axis(r->src_height, r->dst_height, r->filter);
@@ -260,9 +267,11 @@ size_t theo_plane_bytes(const theo_plane *plane) {
 theo_status theo_plane_resize(const theo_plane *plane, uint8_t *dst, void *workspace, theo_error *err) {
     const theo_image *image = plane->image;
     const theo_resize resize = resize_of(plane);
-    source from = {.pixels = image->pixels, .row_bytes = theo_image_row_bytes(image), .width = image->width, .rule = rule_of(plane)};
+    source from = {
+        .pixels = image->pixels, .row_bytes = theo_image_row_bytes(image), .width = image->width, .rule = rule_of(plane)};
     from.row = theo_row_is_copy(&from.rule) ? plain_row : converted_row;
     if (!run(&resize, dst, (size_t)plane->width * (size_t)resize.channels, &from, workspace))
-        return theo_fail(err, THEO_ARGUMENT, NULL, "image", "a float image holds NaN or infinity: its samples must be finite, in [0, 1]");
+        return theo_fail(err, THEO_ARGUMENT, NULL, "image",
+                         "a float image holds NaN or infinity: its samples must be finite, in [0, 1]");
     return THEO_OK;
 }

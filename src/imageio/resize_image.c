@@ -37,20 +37,22 @@ static theo_status resize(theo_image *out, const theo_image *in, theo_filter fil
     const size_t bytes = theo_resize_bytes(&job);
     void *workspace = bytes == SIZE_MAX ? NULL : theo_alloc_aligned(bytes);
     if (!workspace)
-        return theo_fail(err, THEO_MEMORY, NULL, NULL, "no memory to resize %d x %d pixels to %d x %d", in->width, in->height, out->width,
-                         out->height);
+        return theo_fail(err, THEO_MEMORY, NULL, NULL, "no memory to resize %d x %d pixels to %d x %d", in->width, in->height,
+                         out->width, out->height);
     theo_resize_u8(&job, out->owner, out->row_bytes, in->pixels, theo_image_row_bytes(in), workspace);
     theo_free_aligned(workspace);
     return THEO_OK;
 }
 
-theo_status theo_image_resize(theo_image **out, const theo_image *in, int width, int height, theo_filter filter, theo_error *err) {
+theo_status theo_image_resize(theo_image **out, const theo_image *in, int width, int height, theo_filter filter,
+                              theo_error *err) {
     *out = NULL;
     THEO_TRY(theo_image_check(in, "image", err));
     if (in->type != THEO_U8)
         return theo_fail(err, THEO_ARGUMENT, NULL, "image", "only 8-bit images are resized");
     if (filter < THEO_BILINEAR || filter > THEO_LANCZOS)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "filter", "%d is none of bilinear (0), bicubic (1) and lanczos (2)", (int)filter);
+        return theo_fail(err, THEO_ARGUMENT, NULL, "filter", "%d is none of bilinear (0), bicubic (1) and lanczos (2)",
+                         (int)filter);
     theo_image *made, *weighted = NULL;
     THEO_TRY(theo_image_make(&made, width, height, in->channels, THEO_U8, NULL, err));
 

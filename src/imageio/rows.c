@@ -38,7 +38,9 @@ INLINE void put(void *dst, size_t i, uint32_t value, bool wide) {
 }
 
 /* 65535 * 65536 + 32768 still fits 32 bits, so that the rule holds for 16-bit samples too. */
-INLINE uint32_t luma(uint32_t r, uint32_t g, uint32_t b) { return (19595u * r + 38470u * g + 7471u * b + 32768u) >> 16; }
+INLINE uint32_t luma(uint32_t r, uint32_t g, uint32_t b) {
+    return (19595u * r + 38470u * g + 7471u * b + 32768u) >> 16;
+}
 
 INLINE void convert(void *dst, const void *src, int count, const theo_row_rule *rule, theo_pixel type, bool wide) {
     const size_t n = (size_t)count, step = (size_t)rule->channels;
@@ -49,7 +51,8 @@ INLINE void convert(void *dst, const void *src, int count, const theo_row_rule *
         for (size_t i = 0; i < n; i++) {
             const size_t at = i * step;
             put(dst, i,
-                luma(sample(src, at + red, type, wide), sample(src, at + 1, type, wide), sample(src, at + blue, type, wide)), wide);
+                luma(sample(src, at + red, type, wide), sample(src, at + 1, type, wide), sample(src, at + blue, type, wide)),
+                wide);
         }
     } else if (out == 1) {
         for (size_t i = 0; i < n; i++)

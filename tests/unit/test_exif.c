@@ -12,10 +12,12 @@ static theo_exif parse(const void *data, size_t bytes) {
 }
 
 /* Directory at 8: orientation 6 (SHORT), Exif directory at 38: FocalLengthIn35mmFilm 28 (SHORT). */
-static const uint8_t little[] = {'I', 'I', 42, 0, 8, 0, 0, 0, 2, 0, 0x12, 1,    3, 0, 1, 0, 0, 0, 6,  0, 0, 0, 0x69, 0x87, 4, 0, 1, 0,
-                                 0,   0,   38, 0, 0, 0, 0, 0, 0, 0, 1,    0, 0x05, 0xA4, 3, 0, 1, 0, 0, 0, 28, 0, 0,    0,    0, 0, 0, 0};
-static const uint8_t big[] = {'M', 'M', 0, 42, 0, 0, 0, 8,  0, 2, 1, 0x12, 0, 3,    0,    0, 0, 1, 0, 6, 0, 0, 0x87, 0x69, 0, 4, 0, 0,
-                              0,   1,   0, 0,  0, 38, 0, 0, 0, 0, 0, 1, 0xA4, 0x05, 0, 4, 0, 0, 0, 1, 0, 0, 0,    28,   0, 0, 0, 0};
+static const uint8_t little[] = {'I', 'I', 42,   0,    8,    0, 0, 0, 2, 0, 0x12, 1,  3, 0, 1, 0, 0, 0, 6,
+                                 0,   0,   0,    0x69, 0x87, 4, 0, 1, 0, 0, 0,    38, 0, 0, 0, 0, 0, 0, 0,
+                                 1,   0,   0x05, 0xA4, 3,    0, 1, 0, 0, 0, 28,   0,  0, 0, 0, 0, 0, 0};
+static const uint8_t big[] = {'M', 'M', 0,    42,   0,    0, 0, 8, 0, 2, 1, 0x12, 0, 3,  0,  0, 0, 1, 0,
+                              6,   0,   0,    0x87, 0x69, 0, 4, 0, 0, 0, 1, 0,    0, 0,  38, 0, 0, 0, 0,
+                              0,   1,   0xA4, 0x05, 0,    4, 0, 0, 0, 1, 0, 0,    0, 28, 0,  0, 0, 0};
 
 int main(void) {
     theo_exif exif = parse(little, sizeof little);

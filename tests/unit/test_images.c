@@ -1,4 +1,5 @@
-/* The shared test images: all of them against Pillow's pixels, Exif orientation, the golden resize cases, and paths that are no images. */
+/* The shared test images: all of them against Pillow's pixels, Exif orientation, the golden resize cases, and paths that are no
+ * images. */
 #include "formats/json.h"
 #include "image_files.h"
 #include "imageio/resize.h"
@@ -30,15 +31,17 @@ static void test_expected(void) {
         const theo_status status = theo_image_load(&image, join(images, name), NULL, &err);
         if (fields != 5) {
             refused++;
-            CHECK_MSG(status == THEO_CONTAINER || status == THEO_UNSUPPORTED || status == THEO_CHECKSUM, "%s: status %d", name, (int)status);
+            CHECK_MSG(status == THEO_CONTAINER || status == THEO_UNSUPPORTED || status == THEO_CHECKSUM, "%s: status %d", name,
+                      (int)status);
             CHECK_MSG(is_clear(&err, name), "%s", err.message);
         } else {
             count++;
             CHECK_MSG(status == THEO_OK, "%s", err.message);
             if (image)
-                CHECK_MSG(image->width == width && image->height == height && image->channels == channels && image_crc(image) == crc,
-                          "%s: %d x %d x %d, CRC %08x; expected %d x %d x %d, %08x", name, image->width, image->height, image->channels,
-                          image_crc(image), width, height, channels, crc);
+                CHECK_MSG(image->width == width && image->height == height && image->channels == channels &&
+                              image_crc(image) == crc,
+                          "%s: %d x %d x %d, CRC %08x; expected %d x %d x %d, %08x", name, image->width, image->height,
+                          image->channels, image_crc(image), width, height, channels, crc);
         }
         theo_image_free(image);
     }
@@ -75,9 +78,11 @@ static void test_orientation(void) {
 
     theo_image *image;
     theo_error err;
-    CHECK(theo_image_load(&image, join(images, "decode/exif/Landscape_0.jpg"), NULL, &err) == THEO_OK && image->exif_orientation == 0);
+    CHECK(theo_image_load(&image, join(images, "decode/exif/Landscape_0.jpg"), NULL, &err) == THEO_OK &&
+          image->exif_orientation == 0);
     theo_image_free(image);
-    CHECK(theo_image_load(&image, join(images, "decode/pngsuite/exif2c08.png"), NULL, &err) == THEO_OK && image->exif_orientation == 1);
+    CHECK(theo_image_load(&image, join(images, "decode/pngsuite/exif2c08.png"), NULL, &err) == THEO_OK &&
+          image->exif_orientation == 1);
     theo_image_free(image);
 }
 
@@ -164,8 +169,8 @@ static void expect(const char *path, theo_status status, const char *words) {
     theo_image *image;
     theo_error err;
     const theo_status got = theo_image_load(&image, path, NULL, &err);
-    CHECK_MSG(got == status && !image && strstr(err.message, words) && strstr(err.message, path), "%s: status %d: %s", path, (int)got,
-              err.message);
+    CHECK_MSG(got == status && !image && strstr(err.message, words) && strstr(err.message, path), "%s: status %d: %s", path,
+              (int)got, err.message);
 }
 
 static void write_bytes(const char *path, const char *data, size_t bytes) {
@@ -184,8 +189,12 @@ static void test_paths(void) {
                    {"GIF89axxxx", 10, "GIF"},
                    {"RIFFxxxxWEBPVP8 ", 16, "WebP"},
                    {"II*\0xxxx", 8, "TIFF"},
-                   {"\0\0\0\x18" "ftypheic", 12, "HEIC"},
-                   {"\0\0\0\x18" "ftypavif", 12, "AVIF"},
+                   {"\0\0\0\x18"
+                    "ftypheic",
+                    12, "HEIC"},
+                   {"\0\0\0\x18"
+                    "ftypavif",
+                    12, "AVIF"},
                    {"P6\n1 1\n255\nabc", 14, "PPM"},
                    {"%PDF-1.4", 8, "PDF"},
                    {"hello", 5, "not an image"},

@@ -50,8 +50,8 @@ static void test_against_pillow(void) {
         if (!image)
             continue;
         count++;
-        CHECK_MSG(image->width == width && image->height == height && image->channels == channels, "%s: %d x %d x %d", name, image->width,
-                  image->height, image->channels);
+        CHECK_MSG(image->width == width && image->height == height && image->channels == channels, "%s: %d x %d x %d", name,
+                  image->width, image->height, image->channels);
         CHECK_MSG(image_crc(image) == crc, "%s: CRC %08x, expected %08x", name, image_crc(image), crc);
         CHECK(image->exif_orientation == 0 && !image->orientation_applied && !image->truncated);
         CHECK_STR(image->format, "jpeg");
@@ -135,7 +135,8 @@ static void test_scan_bomb(void) {
     CHECK(file != NULL);
     if (!file)
         return;
-    const size_t scan = find_marker(file, bytes, 2, 0xda), end = find_marker(file, bytes, scan, 0xc4), length = end - scan, copies = 5000;
+    const size_t scan = find_marker(file, bytes, 2, 0xda), end = find_marker(file, bytes, scan, 0xc4), length = end - scan,
+                 copies = 5000;
     uint8_t *bomb = malloc(bytes + copies * length);
     memcpy(bomb, file, end);
     for (size_t i = 0; i < copies; i++)
@@ -201,17 +202,19 @@ static size_t exif_segment(uint8_t *to, int orientation, bool big_endian) {
     const uint8_t o = (uint8_t)orientation;
     const uint8_t big[] = {0xff, 0xe1, 0, EXIF_BYTES - 2, 'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8,
                            0,    1,    1, 0x12,           0,   3,   0,   0,   0, 1, 0,   o,   0, 0,  0, 0, 0, 0};
-    const uint8_t little[] = {0xff, 0xe1, 0,    EXIF_BYTES - 2, 'E', 'x', 'i', 'f', 0, 0, 'I', 'I', 42, 0, 8, 0, 0, 0,
-                              1,    0,    0x12, 1,              3,   0,   1,   0,   0, 0, o,   0,   0,  0, 0, 0, 0, 0};
+    const uint8_t little[] = {0xff, 0xe1, 0, EXIF_BYTES - 2, 'E', 'x', 'i', 'f', 0, 0, 'I', 'I', 42, 0, 8, 0, 0,
+                              0,    1,    0, 0x12,           1,   3,   0,   1,   0, 0, 0,   o,   0,  0, 0, 0, 0,
+                              0,    0};
     memcpy(to, big_endian ? big : little, EXIF_BYTES);
     return EXIF_BYTES;
 }
 
-/* Where pixel (x, y) of the upright picture lies in the stored one of w x h pixels, by the definition: the stored row 0 and column 0 are
- * the upright picture's top and left (1), top and right (2), bottom and right (3), bottom and left (4), left and top (5), right and top (6),
- * right and bottom (7), left and bottom (8) side. */
+/* Where pixel (x, y) of the upright picture lies in the stored one of w x h pixels, by the definition: the stored row 0 and
+ * column 0 are the upright picture's top and left (1), top and right (2), bottom and right (3), bottom and left (4), left and top
+ * (5), right and top (6), right and bottom (7), left and bottom (8) side. */
 static void stored_place(int orientation, int w, int h, int x, int y, int *sx, int *sy) {
-    const bool turned = orientation >= 5, row_zero_is_far = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7,
+    const bool turned = orientation >= 5,
+               row_zero_is_far = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7,
                column_zero_is_far = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
     const int along_rows = turned ? x : y, along_columns = turned ? y : x;
     *sy = row_zero_is_far ? h - 1 - along_rows : along_rows;
@@ -242,7 +245,8 @@ static void test_orientation(const char *path) {
         CHECK(image_crc(plain) == image_crc(stored));
         CHECK(upright->exif_orientation == (valid ? orientation : 0) && upright->orientation_applied);
         const bool turned = valid && orientation >= 5;
-        CHECK(upright->width == (turned ? stored->height : stored->width) && upright->height == (turned ? stored->width : stored->height));
+        CHECK(upright->width == (turned ? stored->height : stored->width) &&
+              upright->height == (turned ? stored->width : stored->height));
         int wrong = 0;
         for (int y = 0; y < upright->height; y++)
             for (int x = 0; x < upright->width; x++) {

@@ -1,4 +1,5 @@
-/* PNG: every colour type, depth, filter and both interlacings, made here from a formula; then everything that can be wrong with a file. */
+/* PNG: every colour type, depth, filter and both interlacings, made here from a formula; then everything that can be wrong with a
+ * file. */
 #include "image_files.h"
 
 /* ---------------------------------------------------------------- a small PNG writer of our own */
@@ -38,15 +39,26 @@ typedef struct layout {
 static png start(layout l) {
     png p = {0};
     put(&p, "\x89PNG\r\n\x1a\n", 8);
-    const uint8_t head[13] = {(uint8_t)(l.width >> 24),  (uint8_t)(l.width >> 16),  (uint8_t)(l.width >> 8),  (uint8_t)l.width,
-                              (uint8_t)(l.height >> 24), (uint8_t)(l.height >> 16), (uint8_t)(l.height >> 8), (uint8_t)l.height,
-                              (uint8_t)l.depth,          (uint8_t)l.type,           0,                        0,
+    const uint8_t head[13] = {(uint8_t)(l.width >> 24),
+                              (uint8_t)(l.width >> 16),
+                              (uint8_t)(l.width >> 8),
+                              (uint8_t)l.width,
+                              (uint8_t)(l.height >> 24),
+                              (uint8_t)(l.height >> 16),
+                              (uint8_t)(l.height >> 8),
+                              (uint8_t)l.height,
+                              (uint8_t)l.depth,
+                              (uint8_t)l.type,
+                              0,
+                              0,
                               (uint8_t)l.interlaced};
     chunk(&p, "IHDR", head, sizeof head);
     return p;
 }
 
-static int channels_of(int type) { return type == RGB ? 3 : type == GRAY_ALPHA ? 2 : type == RGBA ? 4 : 1; }
+static int channels_of(int type) {
+    return type == RGB ? 3 : type == GRAY_ALPHA ? 2 : type == RGBA ? 4 : 1;
+}
 
 /* The formula: sample c of pixel (x, y), of `depth` bits. */
 static unsigned sample(layout l, int x, int y, int c) {
@@ -95,7 +107,8 @@ static void put_pass(png *raw, layout l, int x0, int dx, int y0, int dy) {
 }
 
 static void finish(png *p, layout l) {
-    static const int x0[] = {0, 4, 0, 2, 0, 1, 0}, dx[] = {8, 8, 4, 4, 2, 2, 1}, y0[] = {0, 0, 4, 0, 2, 0, 1}, dy[] = {8, 8, 8, 4, 4, 2, 2};
+    static const int x0[] = {0, 4, 0, 2, 0, 1, 0}, dx[] = {8, 8, 4, 4, 2, 2, 1}, y0[] = {0, 0, 4, 0, 2, 0, 1},
+                     dy[] = {8, 8, 8, 4, 4, 2, 2};
     png raw = {0};
     if (l.interlaced)
         for (int i = 0; i < 7; i++)
@@ -143,7 +156,8 @@ static unsigned read_sample(const theo_image *image, int x, int y, int c) {
     return image->type == THEO_U16 ? ((const uint16_t *)(const void *)row)[i] : row[i];
 }
 
-/* Sample c (3 = alpha) of pixel (x, y) as the decoder should give it; key: the transparent colour's pixel is at (key, 0), or -1. */
+/* Sample c (3 = alpha) of pixel (x, y) as the decoder should give it; key: the transparent colour's pixel is at (key, 0), or -1.
+ */
 static unsigned want(layout l, int x, int y, int c, bool wide, int key) {
     if (l.type == INDEXED) {
         const unsigned i = sample(l, x, y, 0);
@@ -171,8 +185,8 @@ static void compare(layout l, const theo_image *image, bool wide, int key, const
         for (int x = 0; x < l.width; x++)
             for (int c = 0; c < image->channels; c++)
                 wrong += read_sample(image, x, y, c) != want(l, x, y, c < colors ? c : 3, wide, key);
-    CHECK_MSG(wrong == 0, "type %d depth %d interlaced %d %d x %d %s: %d samples differ", l.type, l.depth, l.interlaced, l.width, l.height,
-              what, wrong);
+    CHECK_MSG(wrong == 0, "type %d depth %d interlaced %d %d x %d %s: %d samples differ", l.type, l.depth, l.interlaced, l.width,
+              l.height, what, wrong);
 }
 
 static void test_one(layout l, bool with_trns) {
@@ -231,8 +245,9 @@ static void test_one(layout l, bool with_trns) {
 }
 
 static void test_kinds(void) {
-    static const int kinds[][2] = {{GRAY, 1},    {GRAY, 2},    {GRAY, 4},       {GRAY, 8},        {GRAY, 16}, {RGB, 8},  {RGB, 16},  {INDEXED, 1},
-                                   {INDEXED, 2}, {INDEXED, 4}, {INDEXED, 8},    {GRAY_ALPHA, 8},  {GRAY_ALPHA, 16}, {RGBA, 8}, {RGBA, 16}};
+    static const int kinds[][2] = {{GRAY, 1},    {GRAY, 2},       {GRAY, 4},        {GRAY, 8},    {GRAY, 16},
+                                   {RGB, 8},     {RGB, 16},       {INDEXED, 1},     {INDEXED, 2}, {INDEXED, 4},
+                                   {INDEXED, 8}, {GRAY_ALPHA, 8}, {GRAY_ALPHA, 16}, {RGBA, 8},    {RGBA, 16}};
     static const int sizes[][2] = {{1, 1}, {1, 9}, {9, 1}, {5, 3}, {19, 23}, {32, 8}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)

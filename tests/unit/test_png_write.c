@@ -44,11 +44,18 @@ static void test_round_trips(void) {
             }
 }
 
-static bool contains(const uint8_t *data, size_t bytes, const char *what, size_t length) { return memmem(data, bytes, what, length) != NULL; }
+static bool contains(const uint8_t *data, size_t bytes, const char *what, size_t length) {
+    return memmem(data, bytes, what, length) != NULL;
+}
 
 static void test_texts(const theo_image *image) {
     static const theo_png_text texts[] = {{"theo:depth_scale", "0.001"}, {"Comment", "a b"}};
-    static const char *const bad[] = {"", " x", "x ", "a  b", "line\nfeed", "no text",
+    static const char *const bad[] = {"",
+                                      " x",
+                                      "x ",
+                                      "a  b",
+                                      "line\nfeed",
+                                      "no text",
                                       "12345678901234567890123456789012345678901234567890123456789012345678901234567890"};
     theo_error err;
     void *data;

@@ -20,7 +20,8 @@ static void test_against_pillow(void) {
     int channels, width, height, new_width, new_height, filter, sharp, count = 0;
     unsigned crc;
     CHECK(table != NULL);
-    while (table && fscanf(table, "%d %d %d %d %d %d %d %x", &channels, &width, &height, &new_width, &new_height, &filter, &sharp, &crc) == 8) {
+    while (table && fscanf(table, "%d %d %d %d %d %d %d %x", &channels, &width, &height, &new_width, &new_height, &filter, &sharp,
+                           &crc) == 8) {
         theo_image *image, *out;
         theo_error err;
         count++;
@@ -29,8 +30,8 @@ static void test_against_pillow(void) {
         CHECK(theo_image_resize(&out, image, new_width, new_height, (theo_filter)filter, &err) == THEO_OK);
         if (out)
             CHECK_MSG(out->width == new_width && out->height == new_height && out->channels == channels && image_crc(out) == crc,
-                      "%d channels %d x %d to %d x %d filter %d sharp %d: CRC %08x, expected %08x", channels, width, height, new_width,
-                      new_height, filter, sharp, image_crc(out), crc);
+                      "%d channels %d x %d to %d x %d filter %d sharp %d: CRC %08x, expected %08x", channels, width, height,
+                      new_width, new_height, filter, sharp, image_crc(out), crc);
         theo_image_free(image);
         theo_image_free(out);
     }
@@ -45,7 +46,8 @@ static void test_strides_and_workspace(void) {
     for (int channels = 1; channels <= 4; channels++) {
         const theo_resize job = {W, H, OW, OH, channels, THEO_BICUBIC};
         const size_t c = (size_t)channels, bytes = theo_resize_bytes(&job);
-        uint8_t *tight = malloc(W * H * c), *padded = malloc((W * c + PAD) * H), *out[2] = {malloc(OW * OH * c), malloc((OW * c + PAD) * OH)};
+        uint8_t *tight = malloc(W * H * c), *padded = malloc((W * c + PAD) * H),
+                *out[2] = {malloc(OW * OH * c), malloc((OW * c + PAD) * OH)};
         void *workspace = malloc(bytes);
         fill(tight, W * H * c, false);
         memset(padded, 0xaa, (W * c + PAD) * H);
@@ -87,7 +89,8 @@ static void test_planes(void) {
                         f32[i] = (float)u8[i] / 255.0f;
                     }
                     const void *stored[] = {u8, u16, f32};
-                    const theo_image image = {.width = W, .height = H, .channels = channels, .type = (theo_pixel)type, .pixels = stored[type]};
+                    const theo_image image = {
+                        .width = W, .height = H, .channels = channels, .type = (theo_pixel)type, .pixels = stored[type]};
                     const theo_plane job = {&image, (theo_pick)pick, bgr, OW, OH, THEO_BILINEAR};
                     const int out = pick == THEO_PICK_COLOR && channels >= 3 ? 3 : 1;
                     CHECK(theo_plane_channels(&job) == out);
@@ -114,7 +117,8 @@ static void test_planes(void) {
                         for (int i = 0; i < OW * OH; i++)
                             wrong += got[i * out + c] != want[i];
                     }
-                    CHECK_MSG(wrong == 0, "channels %d pick %d type %d bgr %d: %d samples differ", channels, pick, type, bgr, wrong);
+                    CHECK_MSG(wrong == 0, "channels %d pick %d type %d bgr %d: %d samples differ", channels, pick, type, bgr,
+                              wrong);
                 }
 }
 
@@ -123,8 +127,8 @@ static void test_floats(void) {
     static const struct {
         float in;
         int out;
-    } cases[] = {{0.0f, 0},           {1.0f, 255},         {-3.0f, 0},       {7.5f, 255},   {0.5f, 128},      {0.1f, 26},
-                 {1.5f / 255.0f, 2},  {2.5f / 255.0f, 2},  {-0.0f, 0},       {1e-30f, 0},   {0.998f, 254},    {0.9981f, 255}};
+    } cases[] = {{0.0f, 0},          {1.0f, 255},        {-3.0f, 0}, {7.5f, 255}, {0.5f, 128},   {0.1f, 26},
+                 {1.5f / 255.0f, 2}, {2.5f / 255.0f, 2}, {-0.0f, 0}, {1e-30f, 0}, {0.998f, 254}, {0.9981f, 255}};
     enum { N = sizeof cases / sizeof *cases };
     float in[N];
     uint8_t out[N];
