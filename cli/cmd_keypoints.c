@@ -272,6 +272,9 @@ static int run_job(job *all) {
     if ((code = engine_open_default(&all->engine, all->args, "superpoint-open")))
         return code;
     detect_options(&all->detect, all->args, &all->engine);
+    /* Without a picture to draw, only what the network reads need be kept of a large photo. */
+    if (!all->folder && all->detect.gray != THEO_GRAY_RGB601)
+        all->decode.channels = all->detect.gray == THEO_GRAY_RED ? THEO_CHANNELS_RED : THEO_CHANNELS_LUMA;
     if (all->folder && (code = output_folder_make(all->folder)))
         return code;
     if ((code = inputs_read_stdin(&all->list)))
