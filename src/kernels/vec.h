@@ -4,8 +4,11 @@
 
 #define VEC static inline __attribute__((always_inline))
 
-/* Before loops with constant bounds: unroll completely, early enough for arrays of vectors to become registers. */
-#ifdef __clang__
+/* Before loops with constant bounds: unroll completely, early enough for arrays of vectors to become registers. THEO_NO_UNROLL: for
+ * sanitizer builds, where speed does not count. */
+#if defined(THEO_NO_UNROLL)
+#define UNROLL
+#elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 64")
