@@ -55,6 +55,17 @@ typedef struct job {
     int failures;
 } job;
 
+/* What is known of one image once its keypoints are there. */
+typedef struct answer {
+    const input *item;
+    const photo *facts;
+    const theo_image *image;
+    const theo_keypoints *points;
+    output_files files;
+    stage_times times;
+    json_out json;
+} answer;
+
 static theo_status load_image(void *user, int index, theo_image **image, theo_error *err) {
     job *all = user;
     double start = clock_ms();
@@ -81,107 +92,112 @@ static bool report_failure(job *all, const input *item, const theo_error *err) {
     return ok;
 }
 
-static void write_json(json_out *json, const job *all, const input *item, const photo *facts, const theo_keypoints *points,
-                       const output_files *files, const stage_times *times) {
+static void write_json(const job *all, answer *a) {
+    json_out *json = &a->json;
     json_open(json, '{');
-    json_member_string(json, "image", item->path);
-    json_members_photo(json, facts);
+    json_member_string(json, "image", a->item->path);
+    json_members_photo(json, a->facts);
     json_member_string(json, "model", all->engine.info.name);
     json_member_string(json, "precision", all->engine.info.precision);
     json_key(json, "warnings");
     json_open(json, '[');
-    photo_warnings(json, facts, item->path, false);
+    photo_warnings(json, a->facts, a->item->path, false);
     if (all->detect.descriptors && all->engine.info.descriptor_dim == 0)
         json_string(json, "the model has no descriptor head: descriptors are absent");
     json_close(json, ']');
-    json_member_files(json, files);
+    json_member_files(json, &a->files);
     if (all->time)
-        json_member_timing(json, times);
+        json_member_timing(json, &a->times);
     json_key(json, "network_size");
     json_open(json, '[');
-    json_int(json, points->net_height);
-    json_int(json, points->net_width);
+    json_int(json, a->points->net_height);
+    json_int(json, a->points->net_width);
     json_close(json, ']');
-    json_member_int(json, "num_keypoints", points->count);
+    json_member_int(json, "num_keypoints", a->points->count);
     json_key(json, "keypoints");
     json_open(json, '[');
-    for (int i = 0; i < points->count; i++) {
+    for (int i = 0; i < a->points->count; i++) {
         json_open(json, '[');
-        json_float(json, points->xy[2 * i]);
-        json_float(json, points->xy[2 * i + 1]);
+        json_float(json, a->points->xy[2 * i]);
+        json_float(json, a->points->xy[2 * i + 1]);
         json_close(json, ']');
     }
     json_close(json, ']');
     json_key(json, "scores");
     json_open(json, '[');
-    for (int i = 0; i < points->count; i++)
-        json_float(json, points->scores[i]);
+    for (int i = 0; i < a->points->count; i++)
+        json_float(json, a->points->scores[i]);
     json_close(json, ']');
     json_close(json, '}');
 }
 
-static theo_status write_npz(output_files *files, const theo_keypoints *points, bool deflate, theo_error *err) {
+static theo_status write_npz(answer *a, bool deflate, theo_error *err) {
+    const theo_keypoints *points = a->points;
     const int32_t size[2] = {points->image_height, points->image_width};
+    const int64_t n = points->count, c = points->descriptor_dim;
     theo_array arrays[5] = {
-        {.name = "keypoints", .dtype = THEO_DTYPE_F32, .rank = 2, .shape = {points->count, 2}, .data = points->xy},
-        {.name = "scores", .dtype = THEO_DTYPE_F32, .rank = 1, .shape = {points->count}, .data = points->scores},
+        {.name = "keypoints", .dtype = THEO_DTYPE_F32, .rank = 2, .shape = {n, 2}, .data = points->xy},
+        {.name = "scores", .dtype = THEO_DTYPE_F32, .rank = 1, .shape = {n}, .data = points->scores},
         {.name = "image_size", .dtype = THEO_DTYPE_I32, .rank = 1, .shape = {2}, .data = size},
         {.name = "model", .dtype = THEO_DTYPE_TEXT, .rank = 0, .data = points->model},
-        {.name = "descriptors",
-         .dtype = THEO_DTYPE_F32,
-         .rank = 2,
-         .shape = {points->count, points->descriptor_dim},
-         .data = points->descriptors},
+        {.name = "descriptors", .dtype = THEO_DTYPE_F32, .rank = 2, .shape = {n, c}, .data = points->descriptors},
     };
-    return output_npz(files, "keypoints.npz", arrays, points->descriptor_dim ? 5 : 4, deflate, err);
+    return output_npz(&a->files, "keypoints.npz", arrays, c ? 5 : 4, deflate, err);
 }
 
-static theo_status write_picture(output_files *files, const theo_image *image, const theo_keypoints *points, theo_error *err) {
+static theo_status write_picture(answer *a, theo_error *err) {
     theo_image *picture;
-    theo_status status = theo_draw_keypoints(&picture, image, points, err);
+    theo_status status = theo_draw_keypoints(&picture, a->image, a->points, err);
     if (!status) {
-        status = output_png(files, "keypoints.png", picture, err);
+        status = output_png(&a->files, "keypoints.png", picture, err);
         theo_image_free(picture);
     }
     return status;
 }
 
-/* All files of one image and the text of its JSON. */
-static theo_status write_files(job *all, const input *item, const photo *facts, const theo_image *image,
-                               const theo_keypoints *points, output_files *files, stage_times *times, json_out *json,
-                               theo_error *err) {
+/* All files of one image, and its JSON. */
+static theo_status write_files(job *all, answer *a, theo_error *err) {
     theo_status status = THEO_OK;
     double start = clock_ms();
     if (all->folder) {
-        status = write_npz(files, points, !all->store, err);
+        status = write_npz(a, !all->store, err);
         if (!status)
-            status = write_picture(files, image, points, err);
+            status = write_picture(a, err);
     }
     if (!status && all->h5)
-        status = hloc_add_keypoints(all->h5, item->name, points, all->detect.pixel_centers, all->half, err);
-    times->encode = clock_ms() - start;
+        status = hloc_add_keypoints(all->h5, a->item->name, a->points, all->detect.pixel_centers, all->half, err);
+    a->times.encode = clock_ms() - start;
     const char *path = NULL;
-    if (!status && all->folder && !(path = output_path(files, "keypoints.json", err)))
+    if (!status && all->folder && !(path = output_path(&a->files, "keypoints.json", err)))
         status = err->status;
     if (!status && (all->json || all->folder))
-        write_json(json, all, item, facts, points, files, times);
+        write_json(all, a);
     if (!status && path)
-        status = theo_file_write(path, json->text, json->length, err);
+        status = theo_file_write(path, a->json.text, a->json.length, err);
     return status;
 }
 
-static bool print_words(const job *all, const input *item, const photo *facts, const theo_keypoints *points,
-                        const output_files *files, const stage_times *times) {
-    char *written = output_summary(files), *spent = all->time ? timing_summary(times) : text_copy("");
-    char *line = text_format(
-        "%s: %dx%d, %d keypoint%s%s%s%s", item->path, facts->width, facts->height, points->count, points->count == 1 ? "" : "s",
-        all->detect.descriptors && points->descriptor_dim == 0 ? ", no descriptors (the model has no head for them)" : "", spent,
-        written);
+static bool print_words(const job *all, const answer *a) {
+    bool lacks_descriptors = all->detect.descriptors && a->points->descriptor_dim == 0;
+    char *written = output_summary(&a->files), *spent = all->time ? timing_summary(&a->times) : text_copy("");
+    char *line = text_format("%s: %dx%d, %d keypoint%s%s%s%s", a->item->path, a->facts->width, a->facts->height, a->points->count,
+                             a->points->count == 1 ? "" : "s",
+                             lacks_descriptors ? ", no descriptors (the model has no head for them)" : "", spent, written);
     bool ok = stdout_line(line);
     free(written);
     free(spent);
     free(line);
     return ok;
+}
+
+/* Writes and prints. False when stdout takes no more. */
+static bool give_answer(job *all, answer *a) {
+    theo_error err;
+    photo_warnings(NULL, a->facts, a->item->path, true);
+    progress_wipe();
+    if (write_files(all, a, &err))
+        return report_failure(all, a->item, &err);
+    return all->json ? stdout_line(a->json.text) : print_words(all, a);
 }
 
 /* theo_keypoints_sink */
@@ -190,19 +206,12 @@ static int take_result(void *user, int index, const theo_image *image, theo_keyp
     const input *item = &all->list.items[index];
     bool go_on;
     if (points) {
-        const photo *facts = &all->photos[index];
-        stage_times times = {.decode = facts->decode_ms, .network = points->timing};
-        output_files files = {.folder = all->folder, .stem = item->stem};
-        json_out json = {0};
-        theo_error err;
-        photo_warnings(NULL, facts, item->path, true);
-        progress_wipe();
-        if (write_files(all, item, facts, image, points, &files, &times, &json, &err))
-            go_on = report_failure(all, item, &err);
-        else
-            go_on = all->json ? stdout_line(json.text) : print_words(all, item, facts, points, &files, &times);
-        json_free(&json);
-        output_files_free(&files);
+        answer a = {.item = item, .facts = &all->photos[index], .image = image, .points = points};
+        a.files = (output_files){.folder = all->folder, .stem = item->stem};
+        a.times = (stage_times){.decode = a.facts->decode_ms, .network = points->timing};
+        go_on = give_answer(all, &a);
+        json_free(&a.json);
+        output_files_free(&a.files);
         theo_keypoints_free(points);
     } else if (failure->status == THEO_CANCELLED) {
         go_on = false;

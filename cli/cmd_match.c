@@ -48,7 +48,6 @@ typedef struct image_record {
     image_state state;
     char *error;        /* of a failed one */
     theo_timing timing; /* of the detector */
-    bool is_new;        /* its warnings are still to be said */
 } image_record;
 
 typedef struct job {
@@ -68,6 +67,17 @@ typedef struct job {
     bool json, time, deflate;
     int failures;
 } job;
+
+/* What is known of one pair once it is matched. */
+typedef struct answer {
+    const pair *pair;
+    const input *inputs[2];
+    const photo *photos[2];
+    match_result result;
+    output_files files;
+    stage_times times;
+    json_out json;
+} answer;
 
 /* ---- one pair */
 
@@ -89,30 +99,29 @@ static bool report_failure(job *all, const pair *item, const char *reason) {
 }
 
 /* Both photos again: they are not kept, since many pairs may need one. */
-static theo_status write_picture(job *all, const pair *item, const match_result *result, output_files *files, theo_error *err) {
-    theo_image *a = NULL, *b = NULL;
-    theo_status status = input_decode(&all->pairs.images, item->a, &all->decode, &a, err);
+static theo_status write_picture(const job *all, answer *a, theo_error *err) {
+    theo_image *photos[2] = {NULL, NULL};
+    theo_status status = input_decode(&all->pairs.images, a->pair->a, &all->decode, &photos[0], err);
     if (!status)
-        status = input_decode(&all->pairs.images, item->b, &all->decode, &b, err);
+        status = input_decode(&all->pairs.images, a->pair->b, &all->decode, &photos[1], err);
     if (!status)
-        status = match_result_draw(result, a, b, files, err);
-    theo_image_free(a);
-    theo_image_free(b);
+        status = match_result_draw(&a->result, photos[0], photos[1], &a->files, err);
+    theo_image_free(photos[0]);
+    theo_image_free(photos[1]);
     return status;
 }
 
-static void write_json(json_out *json, const job *all, const pair *item, const match_result *result, const output_files *files,
-                       const stage_times *times) {
-    const int index[2] = {item->a, item->b};
+static void write_json(const job *all, answer *a) {
+    json_out *json = &a->json;
     json_open(json, '{');
-    json_member_string(json, "image0", all->pairs.images.items[item->a].path);
-    json_member_string(json, "image1", all->pairs.images.items[item->b].path);
+    json_member_string(json, "image0", a->inputs[0]->path);
+    json_member_string(json, "image1", a->inputs[1]->path);
     json_key(json, "images");
     json_open(json, '[');
     for (int i = 0; i < 2; i++) {
         json_open(json, '{');
-        json_member_string(json, "path", all->pairs.images.items[index[i]].path);
-        json_members_photo(json, &all->images[index[i]].photo);
+        json_member_string(json, "path", a->inputs[i]->path);
+        json_members_photo(json, a->photos[i]);
         json_close(json, '}');
     }
     json_close(json, ']');
@@ -121,45 +130,42 @@ static void write_json(json_out *json, const job *all, const pair *item, const m
     json_key(json, "warnings");
     json_open(json, '[');
     for (int i = 0; i < 2; i++)
-        photo_warnings(json, &all->images[index[i]].photo, all->pairs.images.items[index[i]].path, false);
+        photo_warnings(json, a->photos[i], a->inputs[i]->path, false);
     json_close(json, ']');
-    json_member_files(json, files);
+    json_member_files(json, &a->files);
     if (all->time)
-        json_member_timing(json, times);
-    json_members_match(json, result);
+        json_member_timing(json, &a->times);
+    json_members_match(json, &a->result);
     json_close(json, '}');
 }
 
-static theo_status write_files(job *all, const pair *item, const match_result *result, output_files *files, stage_times *times,
-                               json_out *json, theo_error *err) {
+static theo_status write_files(job *all, answer *a, theo_error *err) {
+    const theo_matches *matches = a->result.matches;
     theo_status status = THEO_OK;
     double start = clock_ms();
     if (all->folder) {
-        status = match_result_npz(result, files, all->deflate, err);
+        status = match_result_npz(&a->result, &a->files, all->deflate, err);
         if (!status)
-            status = write_picture(all, item, result, files, err);
+            status = write_picture(all, a, err);
     }
     if (!status && all->h5)
-        status = theo_h5_add_matches(all->h5, all->pairs.images.items[item->a].name, all->pairs.images.items[item->b].name,
-                                     result->a.count, result->matches->pairs, result->matches->similarity, result->matches->count,
-                                     err);
-    times->encode = clock_ms() - start;
+        status = theo_h5_add_matches(all->h5, a->inputs[0]->name, a->inputs[1]->name, a->result.a.count, matches->pairs,
+                                     matches->similarity, matches->count, err);
+    a->times.encode = clock_ms() - start;
     const char *path = NULL;
-    if (!status && all->folder && !(path = output_path(files, "matches.json", err)))
+    if (!status && all->folder && !(path = output_path(&a->files, "matches.json", err)))
         status = err->status;
     if (!status && (all->json || all->folder))
-        write_json(json, all, item, result, files, times);
+        write_json(all, a);
     if (!status && path)
-        status = theo_file_write(path, json->text, json->length, err);
+        status = theo_file_write(path, a->json.text, a->json.length, err);
     return status;
 }
 
-static bool print_words(const job *all, const pair *item, const match_result *result, const output_files *files,
-                        const stage_times *times) {
-    char *found = match_result_words(result), *written = output_summary(files),
-         *spent = all->time ? timing_summary(times) : text_copy("");
-    char *line = text_format("%s %s: %s%s%s", all->pairs.images.items[item->a].path, all->pairs.images.items[item->b].path, found,
-                             spent, written);
+static bool print_words(const job *all, const answer *a) {
+    char *found = match_result_words(&a->result), *written = output_summary(&a->files);
+    char *spent = all->time ? timing_summary(&a->times) : text_copy("");
+    char *line = text_format("%s %s: %s%s%s", a->inputs[0]->path, a->inputs[1]->path, found, spent, written);
     bool ok = stdout_line(line);
     free(found);
     free(written);
@@ -168,31 +174,38 @@ static bool print_words(const job *all, const pair *item, const match_result *re
     return ok;
 }
 
-static theo_status match_pair(job *all, const pair *item, bool *go_on, theo_error *err) {
-    match_result result = {0};
-    stage_times times = {0};
-    theo_status status = keystore_get(all->store, item->a, &result.a, err);
+/* Fetches the keypoints of both images and matches them. */
+static theo_status match_pair(job *all, answer *a, theo_error *err) {
+    theo_status status = keystore_get(all->store, a->pair->a, &a->result.a, err);
     if (!status)
-        status = keystore_get(all->store, item->b, &result.b, err);
-    if (!status) {
-        double start = clock_ms();
-        status = match_result_make(&result, &all->match, &all->fit, err);
-        times.match = clock_ms() - start;
-    }
-    if (!status) {
-        const int index[2] = {item->a, item->b};
-        for (int i = 0; i < 2; i++)
-            stage_times_add(&times, all->images[index[i]].photo.decode_ms, &all->images[index[i]].timing);
-        output_files files = {.folder = all->folder, .stem = item->stem};
-        json_out json = {0};
-        status = write_files(all, item, &result, &files, &times, &json, err);
-        if (!status)
-            *go_on = all->json ? stdout_line(json.text) : print_words(all, item, &result, &files, &times);
-        json_free(&json);
-        output_files_free(&files);
-    }
-    match_result_free(&result);
+        status = keystore_get(all->store, a->pair->b, &a->result.b, err);
+    if (status)
+        return status;
+    double start = clock_ms();
+    status = match_result_make(&a->result, &all->match, &all->fit, err);
+    a->times.match = clock_ms() - start;
     return status;
+}
+
+/* Matches, writes and prints. False when stdout takes no more. */
+static bool give_answer(job *all, const pair *item) {
+    const int index[2] = {item->a, item->b};
+    answer a = {.pair = item, .files = {.folder = all->folder, .stem = item->stem}};
+    for (int i = 0; i < 2; i++) {
+        a.inputs[i] = &all->pairs.images.items[index[i]];
+        a.photos[i] = &all->images[index[i]].photo;
+        stage_times_add(&a.times, a.photos[i]->decode_ms, &all->images[index[i]].timing);
+    }
+    theo_error err;
+    bool go_on;
+    if (match_pair(all, &a, &err) || write_files(all, &a, &err))
+        go_on = report_failure(all, item, err.message);
+    else
+        go_on = all->json ? stdout_line(a.json.text) : print_words(all, &a);
+    match_result_free(&a.result);
+    json_free(&a.json);
+    output_files_free(&a.files);
+    return go_on;
 }
 
 /* Answers the pairs whose images are known by now. */
@@ -204,13 +217,10 @@ static bool answer_pairs(job *all) {
         if (a->state == IMAGE_PENDING || b->state == IMAGE_PENDING)
             break;
         progress_wipe();
-        if (a->state == IMAGE_FAILED || b->state == IMAGE_FAILED) {
+        if (a->state == IMAGE_FAILED || b->state == IMAGE_FAILED)
             go_on = report_failure(all, item, a->state == IMAGE_FAILED ? a->error : b->error);
-        } else {
-            theo_error err;
-            if (match_pair(all, item, &go_on, &err))
-                go_on = report_failure(all, item, err.message);
-        }
+        else
+            go_on = give_answer(all, item);
         keystore_release(all->store, item->a);
         keystore_release(all->store, item->b);
     }

@@ -14,13 +14,13 @@
 #include <string.h>
 
 static const option_spec verify_options[] = {
-    {"pcc", 0, OPTION_NUMBER, "C", -1, 1, "of the reference", "gate: the correlation is at least C"},
-    {"max-rel", 0, OPTION_NUMBER, "R", 0, 1e6, "of the reference, or 0.001",
+    {"pcc", 0, OPTION_NUMBER, "C", -1, 1, "as the reference says", "gate: the correlation is at least C"},
+    {"max-rel", 0, OPTION_NUMBER, "R", 0, 1e6, "as the reference says, or 0.001",
      "gate: the largest error is at most R times the root mean square"},
-    {"gray", 0, OPTION_CHOICE, "red|rgb601|luma", 0, 0, "of the reference", "how a colour photo becomes gray"},
-    {"size", 0, OPTION_SIZE, "HxW|native|long:N", 0, 0, "of the reference", "size of the network's input"},
+    {"gray", 0, OPTION_CHOICE, "red|rgb601|luma", 0, 0, "as the reference says", "how a colour photo becomes gray"},
+    {"size", 0, OPTION_SIZE, "HxW|native|long:N", 0, 0, "as the reference says", "size of the network's input"},
     {"bn-eps", 0, OPTION_NUMBER, "E", 1e-12, 1, "by the kind of file", "epsilon of the batch norm"},
-    {"orientation", 0, OPTION_CHOICE, "ignore|apply", 0, 0, "of the reference",
+    {"orientation", 0, OPTION_CHOICE, "ignore|apply", 0, 0, "as the reference says",
      "what to do about the EXIF orientation of the photo"},
     {"allow-truncated", 0, OPTION_FLAG, NULL, 0, 0, NULL, "decode what there is of a JPEG that ends early"},
     {"max-pixels", 0, OPTION_COUNT, "N", 1, 1e12, "100M", "refuse images with more pixels, before decoding them"},

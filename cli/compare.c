@@ -82,7 +82,7 @@ compare_result compare_arrays(const theo_array *ours, const theo_array *theirs, 
     result.rms = sqrt(squares_y / (double)n);
     result.rms_error = result.rms > 0 ? sqrt(squares_error / (double)n) / result.rms : largest > 0 ? INFINITY : 0;
     result.pcc = xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : largest > 0 ? NAN : 1; /* a constant correlates with nothing else */
-    result.ok = largest <= gate->max_rel * result.rms || isinf(gate->max_rel) || largest <= 0;
+    result.ok = isinf(gate->max_rel) || largest <= gate->max_rel * result.rms;
     if (isfinite(gate->pcc))
         result.ok = result.ok && result.pcc >= gate->pcc;
     return result;

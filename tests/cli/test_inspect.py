@@ -2,7 +2,7 @@
 import json
 import struct
 
-from harness import SMALL, CliTest, main, np
+from harness import SMALL, CliTest, environment, main, np
 
 
 def read_safetensors(data):
@@ -38,6 +38,9 @@ class Inspect(CliTest):
         self.assertIn("120x160", self.check(0, "info", "superpoint-open", "--plan", "--size", "480x640").out)
         self.assertIn("30x40", self.check(0, "info", "superpoint-open", "--plan", "--size", "120x160").out)
         self.check(2, "info", "no-such-model", says="no-such-model")
+        for level in ("c", "avx2"):
+            isa = self.check(0, "info", "superpoint-open", "--json", env=environment(THEO_CPU=level)).json()[0]["isa"]
+            self.assertIn(isa, ("c", level))
 
     def test_models(self):
         rows = self.check(0, "models", "--json").json()[0]
@@ -125,14 +128,21 @@ class Inspect(CliTest):
 
     def test_synth(self):
         a = self.image("a.png")
+        points = []
         for ending in ("safetensors", "pth", "pt"):
             self.check(0, "synth", "superpoint", f"s.{ending}")
             line = self.check(0, "keypoints", *SMALL, "--json", "--model", self.path(f"s.{ending}"), a).json()[0]
-            first = line["keypoints"] if ending == "safetensors" else first
-            self.assertEqual(line["keypoints"], first)
+            points.append(line["keypoints"])
+        self.assertEqual(points, [points[0]] * 3)
         self.write("config.json", '{"encoder": [16, 16, 32, 32], "decoder": 64, "keypoint_dim": 65, "descriptor_dim": 64}')
         self.check(0, "synth", "superpoint", "small.safetensors", "--config", "config.json")
         self.assertEqual(self.check(0, "info", self.path("small.safetensors"), "--json").json()[0]["descriptor_dim"], 64)
+        self.write("batch_norm.json", '{"names": "rpautrat", "encoder": [16, 16, 32, 32], "decoder": 64, "keypoint_dim": 65, "descriptor_dim": 64}')
+        self.check(0, "synth", "superpoint", "bn.pth", "--config", "batch_norm.json")
+        self.assertEqual(self.check(0, "info", self.path("bn.pth"), "--json").json()[0]["kind"], "superpoint-bn")
+        scores = [self.check(0, "keypoints", *SMALL, "--json", "--model", "bn.pth", *words, a).json()[0]["scores"] for words in ([], ["--bn-eps", "1e-3"], ["--bn-eps", "0.1"])]
+        self.assertEqual(scores[0], scores[1])
+        self.assertNotEqual(scores[0], scores[2])
         self.check(2, "synth", "superpoint", "x.safetensors", "--config", "missing.json", says="missing.json")
         self.write("bad.json", "{")
         self.check(2, "synth", "superpoint", "x.safetensors", "--config", "bad.json")
