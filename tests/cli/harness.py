@@ -92,6 +92,21 @@ class CliTest(unittest.TestCase):
             self.assertIn(word, r.err)
         return r
 
+    def answer(self, *words, **options):
+        """The only JSON object of a run that succeeds."""
+        lines = self.check(0, *words, "--json", **options).json()
+        self.assertEqual(len(lines), 1)
+        return lines[0]
+
+    def start(self, *words, **options):
+        """A running command."""
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen([THEO, *words], **{**pipes, "cwd": self.dir, "env": environment(), **options})
+
+    def shell(self, script, **options):
+        return subprocess.run(["sh", "-c", script], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=self.dir,
+                              env=environment(), **options)
+
     def files(self, folder):
         """All files below a folder, relative, sorted."""
         return sorted(os.path.relpath(os.path.join(root, name), folder) for root, _, names in os.walk(folder) for name in names)

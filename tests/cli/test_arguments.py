@@ -1,7 +1,7 @@
 """Every option with good and bad values, contradictions, misspellings, commands of later versions, help."""
 import re
 
-from harness import SMALL, CliTest, command_names, main, option_table
+from harness import SMALL, CliTest, command_names, environment, main, option_table
 
 # option: (good values, bad values). Flags are tried on their own below.
 DETECTOR = {
@@ -68,9 +68,9 @@ class Arguments(CliTest):
     def test_value_forms(self):
         a = self.image("a.png")
         for words in (["--max-keypoints", "5"], ["--max-keypoints=5"]):
-            self.assertEqual(self.check(0, "keypoints", *SMALL, *words, a, "--json").json()[0]["num_keypoints"], 5)
+            self.assertEqual(self.answer("keypoints", *SMALL, *words, a)["num_keypoints"], 5)
             self.check(0, "keypoints", a, *SMALL, *words)
-        self.assertEqual(self.check(0, "keypoints", *SMALL, "--max-keypoints", "5", a, "--max-keypoints", "3", "--json").json()[0]["num_keypoints"], 3)
+        self.assertEqual(self.answer("keypoints", *SMALL, "--max-keypoints", "5", a, "--max-keypoints", "3")["num_keypoints"], 3)
         self.check(2, "keypoints", a, "--max-keypoints", says="needs a value")
         self.check(2, "keypoints", a, "--model", "--json", says="needs a value")
         self.check(0, "keypoints", *SMALL, "-q", "-o", self.path("out"), a)
@@ -110,8 +110,9 @@ class Arguments(CliTest):
 
     def test_number_of_operands(self):
         a = self.image("a.png")
-        for words in (["keypoints"], ["match"], ["match", a], ["match", a, a, a], ["info"], ["info", "x", "y"], ["models", "x"], ["bench"], ["verify"],
-                      ["verify", "superpoint-open"], ["synth"], ["synth", "superpoint"], ["synth", "a", "b", "c"], ["help", "a", "b"], []):
+        for words in (["keypoints"], ["match"], ["match", a], ["match", a, a, a], ["info"], ["info", "x", "y"], ["models", "x"],
+                      ["bench"], ["verify"], ["verify", "superpoint-open"], ["synth"], ["synth", "superpoint"],
+                      ["synth", "a", "b", "c"], ["help", "a", "b"], []):
             with self.subTest(words=words):
                 self.check(2, *words)
 
@@ -148,7 +149,8 @@ class Arguments(CliTest):
         self.check(2, "keypoints", a, "--model", "junk.safetensors", says="junk.safetensors")
         self.check(2, "keypoints", a, "--model", a, says="a.png")
         self.check(2, "keypoints", a, "--model", "dust3r")
-        self.check(2, "keypoints", a, "--model", "superpoint", says="superpoint", env={"THEO_MODELS": "", "HF_HUB_CACHE": self.dir, "PATH": "/usr/bin:/bin"})
+        nowhere = environment(THEO_MODELS="", HF_HUB_CACHE=self.dir)
+        self.check(2, "keypoints", a, "--model", "superpoint", says="superpoint", env=nowhere)
         self.assertFalse(self.theo("keypoints", a, "--model", "junk.safetensors", "--json").out)
 
 

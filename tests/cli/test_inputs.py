@@ -7,7 +7,8 @@ from harness import SMALL, CliTest, Image, main, np, picture
 
 class Inputs(CliTest):
     def images_of(self, *words, code=0):
-        return [os.path.relpath(line["image"], self.dir) for line in self.check(code, "keypoints", *SMALL, "--json", *words).json()]
+        lines = self.check(code, "keypoints", *SMALL, "--json", *words).json()
+        return [os.path.relpath(line["image"], self.dir) for line in lines]
 
     def test_folder(self):
         for name in ("d/b.png", "d/a.JPG", "d/c.jpeg", "d/sub/x.png", "d/sub/deep/y.jpg", "d/.hidden.png"):
@@ -38,7 +39,7 @@ class Inputs(CliTest):
 
     def test_stdin(self):
         data = self.read(self.image("a.png"))
-        line = self.check(0, "keypoints", *SMALL, "--json", "-o", "out", "-", input=data).json()[0]
+        line = self.answer("keypoints", *SMALL, "-o", "out", "-", input=data)
         self.assertEqual((line["image"], line["width"]), ("-", 160))
         self.assertEqual(self.files(self.path("out")), ["stdin.keypoints.json", "stdin.keypoints.npz", "stdin.keypoints.png"])
         b = self.image("b.png", seed=1)
@@ -87,15 +88,15 @@ class Inputs(CliTest):
         exif = picture(160, 120).getexif()
         exif[0x0112] = 6
         a = self.image("a.jpg", exif=exif)
-        line = self.check(0, "keypoints", *SMALL, "--json", a).json()[0]
+        line = self.answer("keypoints", *SMALL, a)
         self.assertEqual((line["width"], line["height"], line["orientation"]), (160, 120, {"exif": 6, "applied": False}))
-        line = self.check(0, "keypoints", *SMALL, "--json", "--orientation", "apply", a).json()[0]
+        line = self.answer("keypoints", *SMALL, "--orientation", "apply", a)
         self.assertEqual((line["width"], line["height"], line["orientation"]), (120, 160, {"exif": 6, "applied": True}))
 
     def test_sizes_of_images(self):
         for width, height in ((1, 1), (1, 500), (500, 1), (9, 7)):
             Image.fromarray(np.zeros((height, width, 3), np.uint8)).save(self.path("s.png"))
-            line = self.check(0, "keypoints", *SMALL, "--json", self.path("s.png")).json()[0]
+            line = self.answer("keypoints", *SMALL, self.path("s.png"))
             self.assertEqual((line["width"], line["height"]), (width, height))
         self.check(1, "keypoints", "--size", "native", self.path("s.png"), says="s.png")
 
@@ -104,7 +105,7 @@ class Inputs(CliTest):
         for mode in ("L", "1", "P", "RGBA", "LA", "CMYK"):
             path = self.path(f"{mode}.{'jpg' if mode == 'CMYK' else 'png'}")
             base.convert(mode).save(path)
-            self.assertEqual(self.check(0, "keypoints", *SMALL, "--json", path).json()[0]["width"], 160)
+            self.assertEqual(self.answer("keypoints", *SMALL, path)["width"], 160)
         Image.fromarray(np.arange(160 * 120, dtype=np.uint16).reshape(120, 160)).save(self.path("16.png"))
         self.check(0, "keypoints", *SMALL, self.path("16.png"))
 

@@ -5,13 +5,13 @@ import signal
 import subprocess
 import time
 
-from harness import THEO, CliTest, Image, environment, main, np
+from harness import CliTest, Image, main, np
 
 
 class Interrupt(CliTest):
     def interrupt(self, number, *words, after, stdin=subprocess.DEVNULL):
         """Sends the signal as soon as `after` exists (or at once); gives exit code, stdout and stderr."""
-        p = subprocess.Popen([THEO, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.dir, env=environment(), stdin=stdin)
+        p = self.start(*words, stdin=stdin)
         for _ in range(3000):
             if after is None or os.path.exists(self.path(after)) or p.poll() is not None:
                 break
@@ -41,7 +41,8 @@ class Interrupt(CliTest):
         names = [self.image(f"{i}.png", 640, 480, seed=i) for i in range(60)]
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             folder = f"out{code}"
-            got, out, err = self.interrupt(number, "keypoints", "-o", folder, "--json", "--h5", f"{folder}.h5", *names, after=f"{folder}/0.keypoints.npz")
+            got, out, err = self.interrupt(number, "keypoints", "-o", folder, "--json", "--h5", f"{folder}.h5", *names,
+                                           after=f"{folder}/0.keypoints.npz")
             self.assertEqual(got, code, err)
             self.assertLess(len(out.splitlines()), len(names))
             for line in out.splitlines():

@@ -62,8 +62,9 @@ class Man(CliTest):
 
     def complete(self, *words):
         """What the completion offers for the last word."""
-        script = (f"compopt() {{ :; }}; source '{COMPLETION}'; COMP_WORDS=(\"$@\"); COMP_CWORD=$(( $# - 1 )); _theo; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
-        r = subprocess.run(["bash", "-c", script, "bash", THEO, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.dir, env=environment())
+        script = (f"compopt() {{ :; }}; source '{COMPLETION}'; COMP_WORDS=(\"$@\"); COMP_CWORD=$(( $# - 1 )); "
+                  "_theo; printf '%s\\n' \"${COMPREPLY[@]}\"")
+        r = subprocess.run(["bash", "-c", script, "bash", THEO, *words], capture_output=True, cwd=self.dir, env=environment())
         self.assertEqual(r.stderr, b"")
         return [word for word in r.stdout.decode().split("\n") if word]
 

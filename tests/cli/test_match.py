@@ -38,7 +38,8 @@ class Match(CliTest):
         self.assertNotIn("reason", line)
         self.assertEqual(self.files(self.path("out")), [f"a_b.matches.{e}" for e in ("json", "npz", "png")])
         with np.load(self.path("out/a_b.matches.npz")) as f:
-            self.assertEqual({k: f[k].dtype.str for k in f}, {"keypoints0": "<f4", "keypoints1": "<f4", "matches": "<i4", "similarity": "<f4", "inliers": "|u1", "model": "<f8"})
+            self.assertEqual({k: f[k].dtype.str for k in f}, {"keypoints0": "<f4", "keypoints1": "<f4", "matches": "<i4", "similarity": "<f4",
+                                                              "inliers": "|u1", "model": "<f8"})
             self.assertEqual(f["matches"].tolist(), line["matches"])
             np.testing.assert_array_equal(f["model"], m)
             self.assertLess(f["matches"][:, 0].max(), len(f["keypoints0"]))
@@ -46,17 +47,18 @@ class Match(CliTest):
             self.assertEqual(drawn.size[1], 240)
         words = self.check(0, "match", "--size", "native", a, b).out
         self.assertRegex(words, r"^\S+ \S+: \d+ and \d+ keypoints, \d+ matches, homography with \d+ inliers\n$")
-        self.assertEqual(self.check(0, "match", "--size", "native", "--json", "--threads", "1", a, b).json()[0]["model"], line["model"])
+        self.assertEqual(self.answer("match", "--size", "native", "--threads", "1", a, b)["model"], line["model"])
 
     def test_other_fits(self):
         a, b = self.shifted()
-        base = ["match", "--size", "native", "--json", a, b]
-        line = self.check(0, *base, "--model-fit", "none").json()[0]
+        base = ["match", "--size", "native", a, b]
+        line = self.answer(*base, "--model-fit", "none")
         self.assertEqual((line["model"], line["inliers"], line["num_inliers"]), (None, None, None))
         self.assertTrue(line["reason"])
         self.write("k.txt", "300 300 160 120\n")
         self.write("k.json", '{"intrinsics_pixels": [[300, 0, 160.5], [0, 300, 120.5], [0, 0, 1]], "pixel_center": 0.5}')
-        lines = [self.check(0, *base, "--model-fit", "essential", "--intrinsics", k).json()[0] for k in ("300,300,160,120", "k.txt", "k.json")]
+        essential = [*base, "--model-fit", "essential", "--intrinsics"]
+        lines = [self.answer(*essential, k) for k in ("300,300,160,120", "k.txt", "k.json")]
         self.assertEqual(lines[0], lines[1])
         self.assertEqual(lines[0], lines[2])
         for key in ("R", "t"):
@@ -65,21 +67,21 @@ class Match(CliTest):
             self.assertAlmostEqual(np.linalg.norm(lines[0]["model"]), 2 ** 0.5, places=6)
             self.assertAlmostEqual(np.linalg.norm(lines[0]["t"]), 1, places=6)
             self.assertAlmostEqual(np.linalg.det(lines[0]["R"]), 1, places=6)
-        other = self.check(0, *base, "--model-fit", "essential", "--intrinsics", "300,300,160,120", "--intrinsics2", "500,500,160,120").json()[0]
+        other = self.answer(*essential, "300,300,160,120", "--intrinsics2", "500,500,160,120")
         self.assertNotEqual(other["model"], lines[0]["model"])
         for bad in ("1,2,3", "missing.txt", "0,0,0,0", self.dir):
-            self.check(2, *base, "--model-fit", "essential", "--intrinsics", bad, says="--intrinsics")
+            self.check(2, *essential, bad, says="--intrinsics")
 
     def test_no_model_is_no_failure(self):
         Image.fromarray(np.full((120, 160, 3), 128, np.uint8)).save(self.path("flat.png"))
         for fit in (["homography"], ["essential", "--intrinsics", "100,100,80,60"]):
-            line = self.check(0, "match", *SMALL, "--threshold", "0.9", "--json", "--model-fit", *fit, self.path("flat.png"), self.path("flat.png")).json()[0]
+            line = self.answer("match", *SMALL, "--threshold", "0.9", "--model-fit", *fit, "flat.png", "flat.png")
             self.assertEqual((line["model"], line["num_inliers"]), (None, 0))
             self.assertTrue(line["reason"])
 
     def test_tests_of_matches(self):
         a, b = self.shifted()
-        count = [len(self.check(0, "match", "--size", "native", "--json", *words, a, b).json()[0]["matches"])
+        count = [len(self.answer("match", "--size", "native", *words, a, b)["matches"])
                  for words in ([], ["--ratio", "0"], ["--ratio", "0.7"], ["--min-similarity", "0.9"], ["--min-similarity", "1"])]
         self.assertEqual(count[0], count[1])
         self.assertLess(count[2], count[0])
@@ -97,10 +99,11 @@ class Match(CliTest):
         text = "# a comment\n\n0.png 1.png\n1.png\tsub/0.png # and why\n0.png sub/0.png\r\n1.png 0.png\n./0.png 0.png\n"
         lines = self.pairs(text, "--images", "i", "-o", "out").json()
         self.assertEqual([(line["image0"], line["image1"]) for line in lines],
-                         [("i/0.png", "i/1.png"), ("i/1.png", "i/sub/0.png"), ("i/0.png", "i/sub/0.png"), ("i/1.png", "i/0.png"), ("i/0.png", "i/0.png")])
+                         [(f"i/{a}.png", f"i/{b}.png") for a, b in (("0", "1"), ("1", "sub/0"), ("0", "sub/0"), ("1", "0"),
+                                                                    ("0", "0"))])
         self.assertEqual([n for n in self.files(self.path("out")) if n.endswith("npz")],
                          [f"{n}.matches.npz" for n in ("0_0", "0_1", "0_sub-0", "1_0", "1_sub-0")])
-        single = self.check(0, "match", *SMALL, "--json", self.path("i/0.png"), self.path("i/1.png")).json()[0]
+        single = self.answer("match", *SMALL, self.path("i/0.png"), self.path("i/1.png"))
         for key in ("matches", "similarity", "model", "inliers", "num_keypoints"):
             self.assertEqual(single[key], lines[0][key])
         self.assertEqual(self.pairs("x.png y.png").json()[0]["image0"], "lists/x.png")
@@ -143,7 +146,7 @@ class Match(CliTest):
         weights = os.path.abspath(weights)
         a = self.image("a.png")
         self.check(2, "match", *SMALL, "--model", weights, a, a, says="descriptor")
-        line = self.check(0, "keypoints", *SMALL, "--model", weights, "--json", "-o", "out", a).json()[0]
+        line = self.answer("keypoints", *SMALL, "--model", weights, "-o", "out", a)
         self.assertIn("no descriptor head", line["warnings"][0])
         with np.load(self.path("out/a.keypoints.npz")) as f:
             self.assertNotIn("descriptors", f)

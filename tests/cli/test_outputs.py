@@ -34,7 +34,7 @@ class Outputs(CliTest):
         stored = self.npz("--store")
         for key in a:
             np.testing.assert_array_equal(a[key], stored[key])
-        line = self.check(0, "keypoints", *SMALL, "--json", self.path("a.png")).json()[0]
+        line = self.answer("keypoints", *SMALL, self.path("a.png"))
         np.testing.assert_array_equal(np.array(line["keypoints"], np.float32), a["keypoints"])
         np.testing.assert_array_equal(np.array(line["scores"], np.float32), a["scores"])
 
@@ -57,13 +57,13 @@ class Outputs(CliTest):
 
     def test_files_are_named_in_the_json_and_in_words(self):
         a = self.image("a.png")
-        line = self.check(0, "keypoints", *SMALL, "--json", "-o", "deep/er/out/", a).json()[0]
+        line = self.answer("keypoints", *SMALL, "-o", "deep/er/out/", a)
         self.assertEqual(sorted(line["files"]), [f"deep/er/out/a.keypoints.{e}" for e in ("json", "npz", "png")])
         for name in line["files"]:
             self.assertTrue(os.path.exists(self.path(name)))
         words = self.check(0, "keypoints", *SMALL, "-o", "out", a).out
         self.assertRegex(words, r"^\S+a\.png: 160x120, \d+ keypoints -> out/a\.keypoints\.\{npz,png,json\}\n$")
-        self.assertEqual(self.check(0, "keypoints", *SMALL, "--json", a).json()[0]["files"], [])
+        self.assertEqual(self.answer("keypoints", *SMALL, a)["files"], [])
 
     def test_detector_options(self):
         self.image("a.png", 320, 240)
@@ -73,7 +73,8 @@ class Outputs(CliTest):
         np.testing.assert_array_equal(order, np.arange(len(order)))
         cut = self.npz("--hf", "--max-keypoints", "7")
         self.assertEqual(len(cut["scores"]), 7)
-        self.assertEqual(len(self.npz("--max-keypoints", "7", "--hf")["scores"]), len(hf["scores"]))  # options before --hf are overridden
+        overridden = self.npz("--max-keypoints", "7", "--hf")  # by the --hf behind it
+        self.assertEqual(len(overridden["scores"]), len(hf["scores"]))
         self.assertGreater(len(self.npz("--threshold", "0", "--max-keypoints", "-1")["scores"]), len(base["scores"]))
         self.assertNotIn("descriptors", self.npz("--no-descriptors"))
         centers = self.npz("--pixel-centers")
@@ -88,7 +89,8 @@ class Outputs(CliTest):
 
     def test_collisions_are_found_before_any_work(self):
         os.makedirs(self.path("x"))
-        pairs = [(self.image("a.png"), self.image("a.jpg")), (self.image("a.png"), self.image("x/a.png")), (self.path("a.png"), self.path("a.png"))]
+        a = self.image("a.png")
+        pairs = [(a, self.image("a.jpg")), (a, self.image("x/a.png")), (a, a)]
         for first, second in pairs:
             r = self.check(2, "keypoints", *SMALL, "-o", "out", first, second, says=[first, second])
             self.assertFalse(os.path.exists(self.path("out")))
@@ -119,7 +121,7 @@ class Outputs(CliTest):
         self.assertEqual(len(self.files(self.path("out"))), 3)
 
     def test_write_errors(self):
-        """A limit on the size of files acts like a full disk: the input fails, the message names the file, nothing half-written stays."""
+        """A limit on the size of files acts like a full disk: the input fails, the message names the file, no half-written one stays."""
         a, b = self.image("a.png", 640, 480), self.image("b.png", 16, 16)
 
         def limit():
@@ -141,8 +143,9 @@ class Outputs(CliTest):
         """A small file system of its own, where this machine lets us mount one."""
         a = self.image("a.png", 640, 480)
         os.mkdir(self.path("small"))
-        script = f"mount -t tmpfs -o size=64k none {self.path('small')} || exit 77; '{THEO}' keypoints --size 96x128 -o {self.path('small')} {a}; code=$?; ls -A {self.path('small')}; exit $code"
-        r = subprocess.run(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), stdin=subprocess.DEVNULL)
+        script = ("mount -t tmpfs -o size=64k none small || exit 77; "
+                  f"'{THEO}' keypoints --size 96x128 -o small {a}; code=$?; ls -A small; exit $code")
+        r = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, cwd=self.dir, env=environment())
         if r.returncode == 77 or b"unshare" in r.stderr:
             self.skipTest("no file system can be mounted here")
         self.assertEqual(r.returncode, 1)
@@ -155,7 +158,7 @@ class Outputs(CliTest):
         self.image("d/sub/b.png", seed=1)
         self.check(0, "keypoints", *SMALL, "--recursive", "--h5", "full.h5", "d")
         self.check(0, "keypoints", *SMALL, "--recursive", "--h5", "half.h5", "--half", "--pixel-centers", "d")
-        centers = self.check(0, "keypoints", *SMALL, "--json", "--pixel-centers", self.path("d/a.png")).json()[0]
+        centers = self.answer("keypoints", *SMALL, "--pixel-centers", self.path("d/a.png"))
         with h5py.File(self.path("full.h5")) as full, h5py.File(self.path("half.h5")) as half:
             group = full["a.png"]
             n = centers["num_keypoints"]

@@ -4,7 +4,7 @@ import os
 import pty
 import subprocess
 
-from harness import SMALL, THEO, CliTest, environment, main
+from harness import SMALL, THEO, CliTest, main
 
 
 class Streams(CliTest):
@@ -24,9 +24,9 @@ class Streams(CliTest):
 
     def test_json_members(self):
         a = self.image("a.jpg")
-        line = self.check(0, "keypoints", *SMALL, "--json", "--time", "-o", "out", a).json()[0]
-        for key in ("image", "width", "height", "orientation", "model", "precision", "warnings", "files", "timing_ms", "network_size", "num_keypoints",
-                    "keypoints", "scores"):
+        line = self.answer("keypoints", *SMALL, "--time", "-o", "out", a)
+        for key in ("image", "width", "height", "orientation", "model", "precision", "warnings", "files", "timing_ms", "network_size",
+                    "num_keypoints", "keypoints", "scores"):
             self.assertIn(key, line)
         self.assertEqual((line["width"], line["height"], line["network_size"]), (160, 120, [96, 128]))
         self.assertEqual(set(line["timing_ms"]), {"decode", "preprocess", "forward", "postprocess", "encode", "total"})
@@ -35,11 +35,11 @@ class Streams(CliTest):
         self.assertEqual(len(line["scores"]), line["num_keypoints"])
         self.assertEqual(line["scores"], sorted(line["scores"], reverse=True))
         self.assertEqual(json.loads(self.read("out/a.keypoints.json")), line)
-        self.assertNotIn("timing_ms", self.check(0, "keypoints", *SMALL, "--json", a).json()[0])
+        self.assertNotIn("timing_ms", self.answer("keypoints", *SMALL, a))
 
     def test_odd_file_names(self):
         a = self.image("plain.png")
-        for name in (b"with space.png", 'quote"back\\slash.png'.encode(), "new\nline.png".encode(), "\u00e9\u20ac.png".encode(), b"\xff\xfe.png"):
+        for name in (b"with space.png", b'quote"back\\slash.png', b"new\nline.png", "\u00e9\u20ac.png".encode(), b"\xff\xfe.png"):
             target = os.path.join(self.dir.encode(), name)
             os.rename(a, target)
             r = self.theo("keypoints", *SMALL, "--json", os.fsdecode(target))
@@ -49,8 +49,8 @@ class Streams(CliTest):
 
     def test_full_and_closed_stdout(self):
         a = self.image("a.png")
-        for words in (["keypoints", *SMALL, a, a], ["keypoints", *SMALL, "--json", a, a], ["match", *SMALL, a, a], ["models"], ["info", "superpoint-open"], ["help"],
-                      ["--version"]):
+        for words in (["keypoints", *SMALL, a, a], ["keypoints", *SMALL, "--json", a, a], ["match", *SMALL, a, a], ["models"],
+                      ["info", "superpoint-open"], ["help"], ["--version"]):
             with self.subTest(words=words):
                 with open("/dev/full", "wb") as full:
                     r = self.theo(*words, stdout=full)
@@ -58,19 +58,19 @@ class Streams(CliTest):
                 self.assertEqual(r.err.count("\n"), 1)
                 self.assertIn("No space left", r.err)
                 quoted = " ".join(f"'{w}'" for w in [THEO, *words])
-                r = subprocess.run(["sh", "-c", quoted + " >&-"], stderr=subprocess.PIPE, env=environment(), stdin=subprocess.DEVNULL)
+                r = self.shell(quoted + " >&-")
                 self.assertEqual(r.returncode, 1)
 
     def test_closed_stdout_does_not_end_in_a_result_file(self):
         a = self.image("a.png")
-        subprocess.run(["sh", "-c", f"'{THEO}' keypoints --size 96x128 --json -o '{self.path('out')}' '{a}' >&- 2>&-"], env=environment(), stdin=subprocess.DEVNULL)
+        self.shell(f"'{THEO}' keypoints --size 96x128 --json -o out '{a}' >&- 2>&-")
         for name in self.files(self.path("out")):
             if name.endswith(".npz"):
                 self.assertEqual(self.read(os.path.join("out", name))[:2], b"PK")
 
     def test_reader_that_goes_away(self):
         names = [self.image(f"{i}.png", seed=i) for i in range(20)]
-        p = subprocess.Popen([THEO, "keypoints", *SMALL, "--json", *names], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), stdin=subprocess.DEVNULL)
+        p = self.start("keypoints", *SMALL, "--json", *names)
         self.assertTrue(p.stdout.readline())
         p.stdout.close()
         self.assertEqual(p.stderr.read(), b"")
@@ -80,7 +80,7 @@ class Streams(CliTest):
     def terminal(self, *words):
         """Runs with stderr on a terminal: exit code and what was shown there."""
         ours, theirs = pty.openpty()
-        p = subprocess.Popen([THEO, *words], stdout=subprocess.DEVNULL, stderr=theirs, env=environment(), stdin=subprocess.DEVNULL)
+        p = self.start(*words, stdout=subprocess.DEVNULL, stderr=theirs)
         os.close(theirs)
         shown = b""
         while True:
