@@ -9,8 +9,7 @@
 #define MOGE_LICENCE   "MIT (weights and code), Apache-2.0 (DINOv2)"
 #define DUST3R_LICENCE "CC BY-NC-SA 4.0: not for commercial use; terms of the training sets on top"
 
-/* Revisions are pinned where one is known to give the expected numbers. Sizes that publishers give in round numbers are round
- * here. */
+/* Revisions are pinned where one is known to give the expected numbers. Sizes are round where publishers give round ones. */
 static const theo_catalog_entry catalog[] = {
     {"superpoint", "magic-leap-community/superpoint", "734450e9ffe229074f5998494ddc615475cdb20a", "model.safetensors",
      "Magic Leap: academic or non-profit, noncommercial research use only; no redistribution", THEO_TASK_KEYPOINTS, 5210000,

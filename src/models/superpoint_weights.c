@@ -68,7 +68,7 @@ typedef struct problems {
 
 static void __attribute__((format(printf, 4, 5)))
 note(problems *p, theo_status status, const char *tensor, const char *format, ...) {
-    char sentence[320];
+    char sentence[400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
@@ -91,14 +91,18 @@ typedef struct layer_source {
     int out, in, kernel;
 } layer_source;
 
+/* "[" and "]", and at most 19 digits and ", " for each size: a hostile file may have the largest ones. */
+enum { SHAPE_BYTES = 3 + THEO_MAX_RANK * 21 };
+
 /* "[64, 1, 3, 3]"; a size of 0 or less is any: "*". */
-static const char *shape_text(char text[96], int rank, const int64_t *shape) {
-    size_t n = 0;
-    text[n++] = '[';
-    for (int i = 0; i < rank && n < 80; i++)
-        n += (size_t)(shape[i] > 0 ? snprintf(text + n, 96 - n, "%s%lld", i ? ", " : "", (long long)shape[i])
-                                   : snprintf(text + n, 96 - n, "%s*", i ? ", " : ""));
-    snprintf(text + n, 96 - n, "]");
+static const char *shape_text(char text[SHAPE_BYTES], int rank, const int64_t *shape) {
+    size_t n = (size_t)snprintf(text, SHAPE_BYTES, "[");
+    for (int i = 0; i < rank; i++) {
+        const char *comma = i ? ", " : "";
+        n += (size_t)(shape[i] > 0 ? snprintf(text + n, SHAPE_BYTES - n, "%s%lld", comma, (long long)shape[i])
+                                   : snprintf(text + n, SHAPE_BYTES - n, "%s*", comma));
+    }
+    snprintf(text + n, SHAPE_BYTES - n, "]");
     return text;
 }
 
@@ -109,7 +113,7 @@ static bool is_float(theo_dtype type) {
 /* The tensor if it is there with this type and shape, else NULL and a note. want: <= 0 = any size up to 4096. */
 static const theo_weight *expect(const theo_weights *weights, const theo_superpoint_names *set, const char *stem,
                                  const char *part, int rank, const int64_t *want, problems *p) {
-    char name[THEO_SP_NAME_BYTES], got_text[96], want_text[96];
+    char name[THEO_SP_NAME_BYTES], got_text[SHAPE_BYTES], want_text[SHAPE_BYTES];
     const theo_weight *w = find(weights, set, stem, part, name);
     if (!w) {
         note(p, THEO_MISSING, name, "is missing");

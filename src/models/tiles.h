@@ -35,8 +35,8 @@ typedef struct theo_tile_grid {
     theo_tile_axis x, y;
 } theo_tile_grid;
 
-/* [start, start + size): what the network reads. [own_start, own_end): what is taken of its result; own parts cover the axis
- * once. */
+/* [start, start + size): what the network reads. [own_start, own_end): its own part, what is taken of the result;
+ * own parts cover the axis once. */
 typedef struct theo_tile_span {
     int start, size, own_start, own_end;
 } theo_tile_span;

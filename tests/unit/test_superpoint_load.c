@@ -222,6 +222,20 @@ static void test_problems(void) {
     CHECK(theo_synthesize("nothing", NULL, path, &test_error) == THEO_MISSING);
 }
 
+/* The largest sizes that a header can hold are told, not run over. */
+static void test_huge_shape(void) {
+    static const char header[] =
+        "{\"conv1a.weight\": {\"dtype\": \"F32\", \"shape\": [0, 9223372036854775807, 9223372036854775807, 9223372036854775807, "
+        "9223372036854775807, 9223372036854775807, 9223372036854775807, 9223372036854775807], \"data_offsets\": [0, 0]}}";
+    uint64_t length = sizeof header - 1;
+    snprintf(path, sizeof path, "/tmp/theo-test-%ld-huge.safetensors", (long)getpid());
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(&length, 8, 1, f) == 1 && fwrite(header, length, 1, f) == 1 && !fclose(f));
+    theo_model *model;
+    CHECK(theo_model_open(&model, path, NULL, &test_error) != THEO_OK && !model && strstr(test_error.message, "conv1a.weight"));
+    unlink(path);
+}
+
 /* The epsilon matters, and the defaults follow the kind of file. */
 static void test_batch_norm(void) {
     synthesize(path, "{\"names\": \"rpautrat\", \"encoder\": [16, 16, 32, 32], \"decoder\": 64, \"descriptor_dim\": 64}");
@@ -255,6 +269,7 @@ int main(void) {
     test_same_numbers();
     test_half();
     test_problems();
+    test_huge_shape();
     test_batch_norm();
     return t_done("test_superpoint_load");
 }
