@@ -168,10 +168,18 @@ static int unknown_option(const option_group *groups, const char *written, const
 
 /* ---- parsing */
 
-static const option_spec *find_spec(const option_group *groups, const char *name, size_t length, char letter) {
+static const option_spec *find_name(const option_group *groups, const char *name, size_t length) {
     for (; groups->options; groups++)
         for (const option_spec *spec = groups->options; spec->name; spec++)
-            if (letter ? spec->letter == letter : strlen(spec->name) == length && memcmp(spec->name, name, length) == 0)
+            if (strlen(spec->name) == length && memcmp(spec->name, name, length) == 0)
+                return spec;
+    return NULL;
+}
+
+static const option_spec *find_letter(const option_group *groups, char letter) {
+    for (; groups->options; groups++)
+        for (const option_spec *spec = groups->options; spec->name; spec++)
+            if (spec->letter == letter)
                 return spec;
     return NULL;
 }
@@ -184,7 +192,7 @@ static int parse_option(arguments *args, int argc, char **argv, int *i) {
     if (word[1] == '-') {
         const char *name = word + 2, *equals = strchr(name, '=');
         size_t length = equals ? (size_t)(equals - name) : strlen(name);
-        spec = find_spec(args->groups, name, length, 0);
+        spec = find_name(args->groups, name, length);
         if (!spec) {
             char *bare = text_format("%.*s", (int)length, name), *written = text_format("--%s", bare);
             int code = unknown_option(args->groups, written, bare);
@@ -195,7 +203,7 @@ static int parse_option(arguments *args, int argc, char **argv, int *i) {
         value = equals ? equals + 1 : NULL;
         snprintf(shown, sizeof shown, "--%s", spec->name);
     } else {
-        spec = find_spec(args->groups, NULL, 0, word[1]);
+        spec = find_letter(args->groups, word[1]);
         if (!spec)
             return usage_error("unknown option %s", word);
         value = word[2] ? word + 2 : NULL;
@@ -252,7 +260,7 @@ void arguments_free(arguments *args) {
 /* ---- looking up */
 
 const setting *option_find(const arguments *args, const char *name) {
-    assert(find_spec(args->groups, name, strlen(name), 0));
+    assert(find_name(args->groups, name, strlen(name)));
     for (int i = args->setting_count - 1; i >= 0; i--)
         if (strcmp(args->settings[i].spec->name, name) == 0)
             return &args->settings[i];

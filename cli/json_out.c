@@ -70,7 +70,8 @@ static void put_quoted(json_out *json, const char *text) {
             put(json, escaped, 2);
         } else if (*s < 0x20 || *s == 0x7F) {
             char escaped[8];
-            put(json, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", *s++));
+            int size = snprintf(escaped, sizeof escaped, "\\u%04x", *s++);
+            put(json, escaped, (size_t)size);
         } else {
             put(json, (const char *)s, length);
             s += length;
@@ -97,7 +98,8 @@ void json_bool(json_out *json, bool value) {
 
 void json_int(json_out *json, int64_t value) {
     char text[24];
-    put_value(json, text, (size_t)snprintf(text, sizeof text, "%" PRId64, value));
+    int length = snprintf(text, sizeof text, "%" PRId64, value);
+    put_value(json, text, (size_t)length);
 }
 
 void json_double(json_out *json, double value) {
