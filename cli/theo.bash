@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Bash completion for theo. Asks the program for its commands and options, so that both never differ.
 
 # Files and folders that match the word, folders with a slash to go on from.
