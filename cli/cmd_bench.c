@@ -294,10 +294,8 @@ static bool print_words(const job *all, const char *cpu, const theo_plan_report 
         plan_print(plan, true);
         printf("\n");
     }
-    char *last = text_format("peak memory: %.1f MiB resident", machine_peak_rss_mib());
-    bool ok = stdout_line(last);
-    free(last);
-    return ok;
+    printf("peak memory: %.1f MiB resident\n", machine_peak_rss_mib());
+    return stdout_flush();
 }
 
 static int report(job *all) {

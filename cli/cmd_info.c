@@ -54,12 +54,12 @@ static bool print_words(const theo_model_info *info, const theo_plan_report *pla
     printf("isa          %s\n", info->isa);
     printf("threads      %d\n", info->threads);
     printf("load         %.1f ms\n", info->load_ms);
-    printf("licence      %s", info->licence);
+    printf("licence      %s\n", info->licence);
     if (plan) {
-        printf("\n\n");
+        printf("\n");
         plan_print(plan, false);
     }
-    return stdout_line("");
+    return stdout_flush();
 }
 
 static int run(const arguments *args) {

@@ -2,7 +2,7 @@
 #include "command.h"
 #include "interrupt.h"
 #include "message.h"
-#include <errno.h>
+#include "outputs.h"
 #include <stdio.h>
 #include <string.h>
 #include <theo/theo.h>
@@ -46,19 +46,15 @@ static int unknown_command(const char *name) {
     return usage_error("unknown command %s", name);
 }
 
-/* What help and version printed must have got through, too. */
-static int flushed(int code) {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return code;
-    if (errno != EPIPE)
-        message_error("cannot write to stdout: %s", strerror(errno));
-    return EXIT_FAILED;
+/* What was printed must have got through, too. */
+static int flushed(void) {
+    return stdout_flush() ? EXIT_DONE : EXIT_FAILED;
 }
 
 static int run_help(int argc, char **argv) {
     if (argc == 0) {
         help_program();
-        return flushed(EXIT_DONE);
+        return flushed();
     }
     if (argc > 1)
         return usage_error("help takes one command, not %d words", argc);
@@ -69,7 +65,7 @@ static int run_help(int argc, char **argv) {
         return unknown_command(argv[0]);
     }
     help_command(which);
-    return flushed(EXIT_DONE);
+    return flushed();
 }
 
 static int run_command(const command *which, int argc, char **argv) {
@@ -79,7 +75,7 @@ static int run_command(const command *which, int argc, char **argv) {
     if (code == EXIT_DONE) {
         if (args.help) {
             help_command(which);
-            code = flushed(EXIT_DONE);
+            code = flushed();
         } else {
             code = which->run(&args);
         }
@@ -95,7 +91,7 @@ int main(int argc, char **argv) {
     const char *word = argv[1];
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
         printf("theo %s\n", theo_version());
-        return flushed(EXIT_DONE);
+        return flushed();
     }
     if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return run_help(argc - 2, argv + 2);
@@ -105,7 +101,7 @@ int main(int argc, char **argv) {
                 printf("%s\n", commands[i]->name);
         else if (find_command(argv[2]))
             help_options(find_command(argv[2]));
-        return flushed(EXIT_DONE);
+        return flushed();
     }
     if (word[0] == '-')
         return usage_error("unknown option %s; a command comes first, such as: theo keypoints photo.jpg", word);

@@ -10,15 +10,21 @@
 
 static bool failed;
 
-bool stdout_line(const char *text) {
-    if (failed)
-        return false;
-    if (fputs(text, stdout) < 0 || putchar('\n') == EOF || fflush(stdout) != 0) {
+bool stdout_flush(void) {
+    if (!failed && (fflush(stdout) != 0 || ferror(stdout))) {
         failed = true;
         if (errno != EPIPE)
             message_error("cannot write to stdout: %s", strerror(errno));
     }
     return !failed;
+}
+
+bool stdout_line(const char *text) {
+    if (failed)
+        return false;
+    fputs(text, stdout);
+    putchar('\n');
+    return stdout_flush();
 }
 
 bool stdout_failed(void) {

@@ -10,6 +10,8 @@
 /* Writes one line and flushes it, so that a reader sees every result at once. False when stdout takes no more: the work then
  * ends. The reason is said on stderr, but not for a reader that went away (EPIPE). */
 bool stdout_line(const char *text);
+/* The same for text that was printed with printf. */
+bool stdout_flush(void);
 /* Did a line fail? The exit code is then EXIT_FAILED. */
 bool stdout_failed(void);
 
