@@ -1,12 +1,14 @@
-/* Blocking: C is cut into blocks of up to BLOCK_PANELS A panels times BLOCK_COLUMNS columns, the tasks of the pool. A task walks
- * over K in slices of SLICE: packs its rows' slice (which stays in the second-level cache), and for each B panel (a slice of one
- * fits the first-level cache) goes down its A panels. Between two slices the sums wait in the scratch. */
+/* Blocking: C is cut into blocks of up to BLOCK_PANELS A panels times some columns, the tasks of the pool. A task packs
+ * its rows, up to DEPTH chunks of them at a time, which stay in the second-level cache. For each B panel it then goes down its A
+ * panels once a slice of k: a slice of the B panel, the one fetched ahead and one of an A panel fit the first-level cache, and
+ * the sums of one column of tiles stay near. */
 #include "engine/linear.h"
 
 enum {
     BLOCK_PANELS = 12,
-    BLOCK_COLUMNS = 1024,
-    SLICE = 16, /* chunks of K: 256 */
+    SUM_COLUMNS = 1024, /* at most, where sums wait for the next depth: they are to stay in the second-level cache */
+    DEPTH = 64, /* chunks of 16 k: 1024 */
+    SLICE = 16, /* 256 */
 };
 
 typedef struct job {
@@ -22,21 +24,35 @@ typedef struct job {
 static int div_up(int a, int b) { return (a + b - 1) / b; }
 static int min_int(int a, int b) { return a < b ? a : b; }
 
+/* Chooses the number of blocks: as few as the caches allow, but so many that the threads end together. Only speed depends on it. */
+static void choose_blocks(job *j, int least_columns, int threads) {
+    int least_rows = div_up(j->row_panels, BLOCK_PANELS);
+    double best = 0.0;
+    for (int rows = least_rows; rows <= min_int(least_rows + 15, j->row_panels); rows++)
+        for (int columns = least_columns; columns <= min_int(least_columns + 15, j->column_panels); columns++) {
+            int panels = div_up(j->row_panels, rows);
+            double rounds = div_up(rows * columns, threads), tiles = (double)panels * div_up(j->column_panels, columns);
+            /* Each block of columns packs the rows again; each block of rows fetches the weights again. */
+            double cost = rounds * tiles * (1.0 + 0.02 * columns + 0.3 / panels);
+            if (best == 0.0 || cost < best) {
+                best = cost;
+                j->row_blocks = rows;
+                j->column_blocks = columns;
+            }
+        }
+}
+
 static job plan_job(const theo_packed *weight, int rows, int threads) {
     const theo_gemm_kernels *gemm = weight->kernels->gemm;
     job j = {.gemm = gemm};
     j.chunks = div_up(weight->in_c, THEO_KU);
     j.row_panels = div_up(rows, gemm->mr);
     j.column_panels = div_up(weight->out_c, gemm->nr);
-    j.row_blocks = div_up(j.row_panels, BLOCK_PANELS);
-    j.column_blocks = div_up(weight->out_c, BLOCK_COLUMNS);
-    /* Few rows: more blocks of columns, so that every thread has some. */
-    if (j.row_blocks * j.column_blocks < 3 * threads && threads > 1)
-        j.column_blocks = min_int(j.column_panels, div_up(3 * threads, j.row_blocks));
+    choose_blocks(&j, j.chunks > DEPTH ? div_up(weight->out_c, SUM_COLUMNS) : 1, threads);
     int panels = div_up(j.row_panels, j.row_blocks), columns = div_up(j.column_panels, j.column_blocks);
-    j.pack_floats = (size_t)panels * (size_t)min_int(j.chunks, SLICE) * (size_t)(gemm->mr * THEO_KU);
+    j.pack_floats = (size_t)panels * (size_t)min_int(j.chunks, DEPTH) * (size_t)(gemm->mr * THEO_KU);
     size_t tile = (size_t)(gemm->mr * gemm->nr);
-    size_t sums = (j.chunks > SLICE ? (size_t)panels * (size_t)columns : 1) * tile;
+    size_t sums = (size_t)panels * (j.chunks > DEPTH ? (size_t)columns : 1) * tile;
     j.scratch_floats = (j.pack_floats + sums + 15) / 16 * 16;
     return j;
 }
@@ -60,47 +76,82 @@ static theo_gemm_finish finish_of(const theo_linear_call *call, int row, int row
     };
 }
 
+/* Block of C: A panels p0 .. p1-1, B panels q0 .. q1-1. */
+typedef struct block {
+    const job *j;
+    int p0, p1, q0, q1;
+    float *packed; /* [panel][chunk of the current depth] */
+    float *sums;   /* [panel], or [B panel][panel] where they wait for the next depth */
+} block;
+
+static int rows_of(const job *j, int p) { return min_int(j->gemm->mr, j->call->rows - p * j->gemm->mr); }
+
+/* Chunks k0 .. k0 + depth - 1 of the rows. */
+static void pack(const block *b, int k0, int depth) {
+    const job *j = b->j;
+    const theo_linear_call *call = j->call;
+    int mr = j->gemm->mr, count = min_int(depth * THEO_KU, call->weight->in_c - k0 * THEO_KU);
+    for (int p = b->p0; p < b->p1; p++)
+        j->gemm->pack_rows(call->in + (size_t)(p * mr) * call->in_pitch + (size_t)(k0 * THEO_KU), call->in_pitch, rows_of(j, p), count,
+                           b->packed + (size_t)(p - b->p0) * (size_t)(depth * mr * THEO_KU));
+}
+
+/* Adds what those chunks give to the sums of B panel q. */
+static void multiply(const block *b, int q, int k0, int depth, float *sums) {
+    const job *j = b->j;
+    int mr = j->gemm->mr, nr = j->gemm->nr;
+    theo_gemm_tile t = {.cols = min_int(nr, j->call->weight->out_c - q * nr)};
+    t.b = j->call->weight->data + ((size_t)q * (size_t)j->chunks + (size_t)k0) * (size_t)(THEO_KU * nr);
+    for (int chunk = 0; chunk < depth; chunk += SLICE) {
+        t.chunks = min_int(SLICE, depth - chunk);
+        t.add = k0 + chunk > 0;
+        t.c = sums;
+        t.a = b->packed + (size_t)(chunk * mr * THEO_KU);
+        /* The slice that follows is fetched while this one is used, each tile taking its share. */
+        const float *next = t.b + (size_t)(t.chunks * THEO_KU * nr);
+        size_t share = 0, shares = (size_t)(t.chunks * THEO_KU * nr);
+        for (int p = b->p0; p < b->p1; p++) {
+            t.rows = rows_of(j, p);
+            t.ahead = share < shares ? next + share : t.b;
+            j->gemm->tile(&t);
+            share += (size_t)(t.chunks * THEO_KU * 16);
+            t.a += (size_t)(depth * mr * THEO_KU);
+            t.c += (size_t)(mr * nr);
+        }
+        t.b = next;
+    }
+}
+
+static void finish(const block *b, int q, const float *sums) {
+    const job *j = b->j;
+    int mr = j->gemm->mr, nr = j->gemm->nr, columns = min_int(nr, j->call->weight->out_c - q * nr);
+    for (int p = b->p0; p < b->p1; p++) {
+        theo_gemm_finish f = finish_of(j->call, p * mr, rows_of(j, p), q * nr, columns);
+        f.c = sums + (size_t)((p - b->p0) * mr * nr);
+        j->gemm->finish(&f);
+    }
+}
+
 static void run_block(void *context, int task, int worker) {
     const job *j = context;
-    const theo_linear_call *call = j->call;
-    const int mr = j->gemm->mr, nr = j->gemm->nr;
-    const size_t tile_floats = (size_t)(mr * nr), panel_floats = (size_t)(mr * THEO_KU); /* of one chunk */
-    float *packed = j->scratch + (size_t)worker * j->scratch_floats, *sums = packed + j->pack_floats;
     /* Even shares of the panels. Neighbouring tasks share columns, and so the weights in the last-level cache. */
     int row_block = task % j->row_blocks, column_block = task / j->row_blocks;
-    int p0 = row_block * j->row_panels / j->row_blocks, p1 = (row_block + 1) * j->row_panels / j->row_blocks;
-    int q0 = column_block * j->column_panels / j->column_blocks, q1 = (column_block + 1) * j->column_panels / j->column_blocks;
-
-    for (int k0 = 0; k0 < j->chunks; k0 += SLICE) {
-        int slice = min_int(SLICE, j->chunks - k0);
-        bool last = k0 + slice == j->chunks;
-        for (int p = p0; p < p1; p++)
-            j->gemm->pack_rows(call->in + (size_t)(p * mr) * call->in_pitch + (size_t)k0 * THEO_KU, call->in_pitch,
-                               min_int(mr, call->rows - p * mr), min_int(slice * THEO_KU, call->weight->in_c - k0 * THEO_KU),
-                               packed + (size_t)(p - p0) * (size_t)slice * panel_floats);
-        for (int q = q0; q < q1; q++) {
-            const float *b = call->weight->data + ((size_t)q * (size_t)j->chunks + (size_t)k0) * (size_t)(THEO_KU * nr);
-            const float *next = b + (size_t)j->chunks * (size_t)(THEO_KU * nr);
-            int columns = min_int(nr, call->weight->out_c - q * nr);
-            for (int p = p0; p < p1; p++) {
-                const size_t ahead = (size_t)(p - p0) * (size_t)slice * THEO_KU * 16; /* the share of `next` that this tile fetches */
-                theo_gemm_tile tile = {
-                    .a = packed + (size_t)(p - p0) * (size_t)slice * panel_floats,
-                    .b = b,
-                    .ahead = next + ahead % ((size_t)(slice * THEO_KU * nr)),
-                    .c = j->chunks > SLICE ? sums + ((size_t)(q - q0) * (size_t)(p1 - p0) + (size_t)(p - p0)) * tile_floats : sums,
-                    .rows = min_int(mr, call->rows - p * mr),
-                    .cols = columns,
-                    .chunks = slice,
-                    .add = k0 > 0,
-                };
-                j->gemm->tile(&tile);
-                if (last) {
-                    theo_gemm_finish finish = finish_of(call, p * mr, tile.rows, q * nr, columns);
-                    finish.c = tile.c;
-                    j->gemm->finish(&finish);
-                }
-            }
+    block b = {.j = j,
+               .p0 = row_block * j->row_panels / j->row_blocks,
+               .p1 = (row_block + 1) * j->row_panels / j->row_blocks,
+               .q0 = column_block * j->column_panels / j->column_blocks,
+               .q1 = (column_block + 1) * j->column_panels / j->column_blocks,
+               .packed = j->scratch + (size_t)worker * j->scratch_floats};
+    b.sums = b.packed + j->pack_floats;
+    size_t waiting = j->chunks > DEPTH ? (size_t)(b.p1 - b.p0) * (size_t)(j->gemm->mr * j->gemm->nr) : 0;
+    for (int k0 = 0; k0 < j->chunks; k0 += DEPTH) {
+        int depth = min_int(DEPTH, j->chunks - k0);
+        pack(&b, k0, depth);
+        for (int q = b.q0; q < b.q1; q++) {
+            float *sums = b.sums + (size_t)(q - b.q0) * waiting;
+            multiply(&b, q, k0, depth, sums);
+            if (k0 + depth == j->chunks)
+                finish(&b, q, sums);
         }
     }
 }

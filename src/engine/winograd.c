@@ -165,7 +165,7 @@ static void multiply(const block *b, int q) {
             for (int n = 0; n < tiles; n += b->panel_rows, a += j->panel) {
                 t.rows = min_int(b->panel_rows, tiles - n);
                 t.a = a;
-                t.ahead = share < shares ? next + share : a + j->panel;
+                t.ahead = share < shares ? next + share : t.b;
                 j->gemm->tile(&t);
                 share += (size_t)(t.chunks * THEO_KU * 16);
                 t.c += (size_t)(t.rows * nr);

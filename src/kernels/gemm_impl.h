@@ -13,7 +13,7 @@ enum { NR = GEMM_NV * VW };
 /* rows and nv are constants where this is inlined, so that every loop below but those over k unrolls and acc lives in registers. */
 VEC void tile_fixed(const theo_gemm_tile *t, const int rows, const int nv) {
     vf acc[GEMM_MR][GEMM_NV];
-    const float *a = t->a, *b = t->b, *ahead = t->ahead;
+    const float *a = t->a, *b = t->b, *ahead = t->ahead, *a_ahead = a + GEMM_MR * THEO_KU;
 UNROLL
     for (int r = 0; r < rows; r++)
 UNROLL
@@ -25,6 +25,7 @@ UNROLL
 UNROLL
             for (int u = 0; u < 4; u++) {
                 __builtin_prefetch(ahead + u * 16);
+                __builtin_prefetch(a_ahead + u * 16);
                 vf bv[GEMM_NV];
 UNROLL
                 for (int v = 0; v < nv; v++)
@@ -40,6 +41,7 @@ UNROLL
             a += 4;
             b += 4 * NR;
             ahead += 4 * 16;
+            a_ahead += 4 * 16;
         }
         a += (GEMM_MR - 1) * THEO_KU;
     }
