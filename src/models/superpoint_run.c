@@ -482,8 +482,11 @@ theo_status theo_superpoint_forward(theo_superpoint_runner *r, const float *plan
     THEO_TRY(bind(r, n, err));
     int pitch;
     float *in = theo_plan_data(n->plan, n->net.plane, &pitch);
-    for (size_t i = 0; i < (size_t)width * (size_t)height; i++)
-        in[i * (size_t)pitch] = plane[i];
+    if (pitch == 1)
+        memcpy(in, plane, (size_t)width * (size_t)height * sizeof(float));
+    else
+        for (size_t i = 0; i < (size_t)width * (size_t)height; i++)
+            in[i * (size_t)pitch] = plane[i];
     THEO_TRY(run(r, n, err));
     *out = (theo_superpoint_outputs){.cells_x = width / THEO_SUPERPOINT_CELL, .cells_y = height / THEO_SUPERPOINT_CELL};
     out->scores = output(n, n->net.scores, &pitch);
