@@ -26,6 +26,7 @@ typedef struct theo_tensor {
 /* What happens to an output element y of channel c before it is stored, in this order:
  * y += bias[c]; y = act(y); y = y * scale[c] + shift[c]; y += residual; then max-pool 2x2 when asked. */
 typedef struct theo_epilogue {
+    bool relu_input; /* ReLU on the input first (3x3 only); the residual is not concerned */
     theo_activation act;
     const float *scale, *shift; /* [C] each or both NULL: a batch norm after the activation, or LayerScale. Held by the model */
     theo_tensor residual;       /* id < 0: none; same shape as the unpooled output */
@@ -45,6 +46,9 @@ theo_status theo_packed_linear(theo_packed **packed, theo_cpu level, int out, in
  * k = 1 becomes linear. */
 theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int in, int kernel, const float *weight,
                              const float *bias, theo_error *err);
+/* Transposed convolution 2x2, stride 2: weight [in, out, 2, 2] as PyTorch keeps it, bias [out] or NULL. */
+theo_status theo_packed_conv_transpose2(theo_packed **packed, theo_cpu level, int in, int out, const float *weight,
+                                        const float *bias, theo_error *err);
 void theo_packed_free(theo_packed *packed);
 size_t theo_packed_bytes(const theo_packed *packed);
 
@@ -70,6 +74,21 @@ theo_tensor theo_plan_channels(theo_plan *plan, theo_tensor x, int from, int cou
 theo_tensor theo_plan_cell_softmax(theo_plan *plan, const char *name, theo_tensor logits);
 /* x / max(||x||, 1e-12) over the channels. */
 theo_tensor theo_plan_l2_norm(theo_plan *plan, const char *name, theo_tensor x);
+/* Rows (pixels in raster order) [from, from + h * w) of x as a map of h x w: a view, no copy. */
+theo_tensor theo_plan_rows(theo_plan *plan, theo_tensor x, int from, int h, int w);
+/* (x - mean) / sqrt(variance + eps) * gamma + beta over the channels of each pixel. gamma, beta: [C], held by the model. */
+theo_tensor theo_plan_layer_norm(theo_plan *plan, const char *name, theo_tensor x, const float *gamma, const float *beta,
+                                 float eps);
+/* Self-attention without positions: qkv [.., 3C] = q | k | v, each heads x (C / heads) -> [.., C]: softmax(q k^T / sqrt(C /
+ * heads)) v per head, over all pixels of the map. */
+theo_tensor theo_plan_attention(theo_plan *plan, const char *name, theo_tensor qkv, int heads);
+/* [h, w, in] -> [2h, 2w, out]. */
+theo_tensor theo_plan_conv_transpose2(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight,
+                                      theo_epilogue epilogue);
+/* Bilinear x2 (half-pixel centres, edges clamped), then a 3x3 convolution with replicate padding; the enlarged map is not stored.
+ */
+theo_tensor theo_plan_upsample2_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight,
+                                     theo_epilogue epilogue);
 /* Keeps the tensor alive to the end of the run, so that theo_plan_data may read it. */
 void theo_plan_output(theo_plan *plan, theo_tensor x);
 
