@@ -1,4 +1,5 @@
 #include "api/options.h"
+#include "models/superpoint.h"
 #include <string.h>
 
 theo_status theo_options_take(void *out, size_t out_size, const void *given, const char *type, theo_error *err) {
@@ -68,11 +69,11 @@ theo_status theo_detect_options_check(const theo_detect_options *o, theo_error *
     THEO_TRY(range(err, "gray", o->gray, THEO_GRAY_RED, THEO_GRAY_LUMA));
     THEO_TRY(range(err, "fit", o->fit, THEO_FIT_EXACT, THEO_FIT_LONG));
     if (o->fit == THEO_FIT_EXACT) {
-        THEO_TRY(range(err, "net_width", o->net_width, 8, 1 << 20));
-        THEO_TRY(range(err, "net_height", o->net_height, 8, 1 << 20));
+        THEO_TRY(range(err, "net_width", o->net_width, THEO_SUPERPOINT_MIN_SIDE, THEO_SUPERPOINT_MAX_SIDE));
+        THEO_TRY(range(err, "net_height", o->net_height, THEO_SUPERPOINT_MIN_SIDE, THEO_SUPERPOINT_MAX_SIDE));
     }
     if (o->fit == THEO_FIT_LONG)
-        THEO_TRY(range(err, "long_side", o->long_side, 8, 1 << 20));
+        THEO_TRY(range(err, "long_side", o->long_side, THEO_SUPERPOINT_MIN_SIDE, THEO_SUPERPOINT_MAX_SIDE));
     THEO_TRY(range(err, "order", o->order, THEO_ORDER_SCORE, THEO_ORDER_RASTER));
     return range(err, "sampling", o->sampling, THEO_SAMPLING_A, THEO_SAMPLING_C);
 }

@@ -55,11 +55,11 @@ void theo_session_leave(theo_session *s) {
 }
 
 static theo_status check_size(int width, int height, theo_error *err) {
-    if (width < THEO_SUPERPOINT_MIN_SIDE || height < THEO_SUPERPOINT_MIN_SIDE || width > 1 << 20 || height > 1 << 20 ||
-        (int64_t)width * height > 1 << 30)
+    if (width < THEO_SUPERPOINT_MIN_SIDE || height < THEO_SUPERPOINT_MIN_SIDE || width > THEO_SUPERPOINT_MAX_SIDE ||
+        height > THEO_SUPERPOINT_MAX_SIDE || (int64_t)width * height > THEO_SUPERPOINT_MAX_AREA)
         return theo_fail(err, THEO_ARGUMENT, NULL, "size",
-                         "%dx%d is out of range: allowed is 8x8 to %d a side and %d pixels in all", width, height, 1 << 20,
-                         1 << 30);
+                         "%dx%d is out of range: allowed is 8x8 to %d a side and %d pixels in all", width, height,
+                         THEO_SUPERPOINT_MAX_SIDE, THEO_SUPERPOINT_MAX_AREA);
     return THEO_OK;
 }
 

@@ -10,7 +10,10 @@
 enum {
     THEO_SUPERPOINT_CELL = 8,    /* side of a cell in pixels */
     THEO_SUPERPOINT_LOGITS = 65, /* its 64 pixels and the dustbin */
+    /* Of the network's input. Above them a plan's sizes could overflow, and no machine of today has the memory. */
     THEO_SUPERPOINT_MIN_SIDE = 8,
+    THEO_SUPERPOINT_MAX_SIDE = 1 << 20,
+    THEO_SUPERPOINT_MAX_AREA = 1 << 30,
 };
 
 typedef enum theo_superpoint_kind {

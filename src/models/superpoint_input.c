@@ -3,9 +3,6 @@
 #include "models/superpoint.h"
 #include <math.h>
 
-/* Above these a plan's sizes could overflow, and no machine of today would have the memory for the result. */
-enum { LARGEST_SIDE = 1 << 20, LARGEST_AREA = 1 << 30 };
-
 static theo_status check_image(const theo_image *image, theo_error *err) {
     static const size_t sample_bytes[] = {1, 2, 4};
     if (!image)
@@ -40,10 +37,10 @@ theo_status theo_superpoint_network_size(const theo_image *image, const theo_det
             err, THEO_ARGUMENT, NULL, "size",
             "the network's input would be %lldx%lld pixels (width x height, from a picture of %dx%d): at least 8x8 is needed",
             (long long)w, (long long)h, image->width, image->height);
-    if (w > LARGEST_SIDE || h > LARGEST_SIDE || w * h > LARGEST_AREA)
+    if (w > THEO_SUPERPOINT_MAX_SIDE || h > THEO_SUPERPOINT_MAX_SIDE || w * h > THEO_SUPERPOINT_MAX_AREA)
         return theo_fail(err, THEO_ARGUMENT, NULL, "size",
                          "the network's input would be %lldx%lld pixels: at most %d a side and %d in all are possible",
-                         (long long)w, (long long)h, LARGEST_SIDE, LARGEST_AREA);
+                         (long long)w, (long long)h, THEO_SUPERPOINT_MAX_SIDE, THEO_SUPERPOINT_MAX_AREA);
     *width = (int)w;
     *height = (int)h;
     return THEO_OK;

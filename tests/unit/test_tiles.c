@@ -69,6 +69,7 @@ static void test_bits(void) {
     theo_model *small = formula_model(SMALL_NETWORK, 2);
     compare(small, 1100, 700, 400 * 400, THEO_NMS_ITERATIVE, 4, THEO_SAMPLING_A);
     compare(small, 903, 1001, 360 * 360, THEO_NMS_ITERATIVE, 9, THEO_SAMPLING_C);
+    compare(small, 1000, 1400, 360 * 360, THEO_NMS_ITERATIVE, 64, THEO_SAMPLING_A); /* looks further than a window reaches */
     compare(small, 3000, 60, 30000, THEO_NMS_SINGLE, 3, THEO_SAMPLING_B);
     compare(small, 61, 2500, 30000, THEO_NMS_GREEDY, 4, THEO_SAMPLING_B_OLD);
     compare(small, 8, 9000, 20000, THEO_NMS_ITERATIVE, 1, THEO_SAMPLING_A);
