@@ -16,10 +16,10 @@ STAGE int stage_select(const float *map, int width, int height, const int *rule,
 STAGE int stage_sample(const float *cells, int width, int height, int channels, int net_width, int net_height, int rule,
                        const float *xy, int count, float *out);
 typedef void (*layer_fn)(const char *name, const float *data, int height, int width, int channels, int pitch);
-STAGE int stage_layers(const char *path, double bn_eps, const float *plane, int width, int height, layer_fn each,
-                       theo_error *err);
+STAGE theo_status stage_layers(const char *path, double bn_eps, const float *plane, int width, int height, layer_fn each,
+                               theo_error *err);
 typedef void (*tensor_fn)(const char *name, int dtype, int rank, const int64_t *shape, const int64_t *stride, const void *data);
-STAGE int stage_tensors(const char *path, tensor_fn each, theo_error *err);
+STAGE theo_status stage_tensors(const char *path, tensor_fn each, theo_error *err);
 
 /* rule: nms, radius, border, border mode, order, max points. Returns how many were found (up to `capacity` are written), or -1.
  */
@@ -135,7 +135,8 @@ static theo_status run_layers(recorder *r, const theo_superpoint *n, const float
     return status;
 }
 
-int stage_layers(const char *path, double bn_eps, const float *plane, int width, int height, layer_fn each, theo_error *err) {
+theo_status stage_layers(const char *path, double bn_eps, const float *plane, int width, int height, layer_fn each,
+                         theo_error *err) {
     theo_weights *weights;
     theo_superpoint *network;
     recorder r = {.plan = NULL};
@@ -154,7 +155,7 @@ int stage_layers(const char *path, double bn_eps, const float *plane, int width,
 
 /* ---------------------------------------------------------------- what a checkpoint holds */
 
-int stage_tensors(const char *path, tensor_fn each, theo_error *err) {
+theo_status stage_tensors(const char *path, tensor_fn each, theo_error *err) {
     theo_weights *weights;
     theo_status status = theo_weights_open(&weights, path, &(theo_weights_options){.verify_checksums = true}, err);
     if (status)
