@@ -177,14 +177,17 @@ static double time_at(check *c, theo_cpu level, int threads, int m, int k, int n
     job j = {.call = {.weight = packed, .rows = m, .in_pitch = (size_t)k, .out_pitch = (size_t)n},
              .pool = threads > 1 ? c->pool : NULL,
              .scratch = theo_alloc_aligned(theo_linear_scratch_bytes(packed, m, threads))};
-    float *out = theo_alloc_aligned((size_t)m * (size_t)n * sizeof(float));
+    /* Large pages, as a plan's memory. */
+    float *in = theo_alloc_aligned((size_t)m * (size_t)k * sizeof(float)), *out = theo_alloc_aligned((size_t)m * (size_t)n * sizeof(float));
     double seconds = 0.0;
-    if (j.scratch && out) {
-        j.call.in = check_values(c, CHECK_NORMAL, (size_t)m * (size_t)k);
+    if (j.scratch && in && out) {
+        check_fill(c, CHECK_NORMAL, in, (size_t)m * (size_t)k);
+        j.call.in = in;
         j.call.out = out;
         run(&j);
         seconds = check_seconds(run, &j);
     }
+    theo_free_aligned(in);
     theo_free_aligned(out);
     theo_free_aligned(j.scratch);
     theo_packed_free(packed);
