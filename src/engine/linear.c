@@ -96,6 +96,16 @@ static void pack(const block *b, int k0, int depth) {
                            b->packed + (size_t)(p - b->p0) * (size_t)(depth * mr * THEO_KU));
 }
 
+/* Fetches the output's cache lines of tile (p, q) for writing, so that they are there when its sums are complete. */
+static void fetch_output(const job *j, int p, int q) {
+    const theo_linear_call *call = j->call;
+    int columns = min_int(j->gemm->nr, call->weight->out_c - q * j->gemm->nr), rows = rows_of(j, p);
+    const float *out = call->out + (size_t)(p * j->gemm->mr) * call->out_pitch + (size_t)(q * j->gemm->nr);
+    for (int r = 0; r < rows; r++, out += call->out_pitch)
+        for (int i = 0; i < columns; i += 16)
+            __builtin_prefetch(out + i, 1);
+}
+
 /* Adds what those chunks give to the sums of B panel q. */
 static void multiply(const block *b, int q, int k0, int depth, float *sums) {
     const job *j = b->j;
@@ -113,8 +123,10 @@ static void multiply(const block *b, int q, int k0, int depth, float *sums) {
         for (int p = b->p0; p < b->p1; p++) {
             t.rows = rows_of(j, p);
             t.ahead = share < shares ? next + share : t.b;
+            if (k0 + chunk + t.chunks == j->chunks)
+                fetch_output(j, p, q);
             j->gemm->tile(&t);
-            share += (size_t)(t.chunks * THEO_KU * 16);
+            share += (size_t)(t.chunks * THEO_KU * 8);
             t.a += (size_t)(depth * mr * THEO_KU);
             t.c += (size_t)(mr * nr);
         }

@@ -167,7 +167,7 @@ static void multiply(const block *b, int q) {
                 t.a = a;
                 t.ahead = share < shares ? next + share : t.b;
                 j->gemm->tile(&t);
-                share += (size_t)(t.chunks * THEO_KU * 16);
+                share += (size_t)(t.chunks * THEO_KU * 8);
                 t.c += (size_t)(t.rows * nr);
             }
             t.b = next;

@@ -24,7 +24,8 @@ UNROLL
         for (int k = 0; k < THEO_KU; k += 4) {
 UNROLL
             for (int u = 0; u < 4; u++) {
-                __builtin_prefetch(ahead + u * 16);
+                if (u % 2 == 0)
+                    __builtin_prefetch(ahead + u * 8);
                 __builtin_prefetch(a_ahead + u * 16);
                 vf bv[GEMM_NV];
 UNROLL
@@ -40,7 +41,7 @@ UNROLL
             }
             a += 4;
             b += 4 * NR;
-            ahead += 4 * 16;
+            ahead += 2 * 16;
             a_ahead += 4 * 16;
         }
         a += (GEMM_MR - 1) * THEO_KU;
