@@ -7,24 +7,29 @@
 enum {
     BLOCK_PANELS = 12,
     SUM_COLUMNS = 1024, /* at most, where sums wait for the next depth: they are to stay in the second-level cache */
-    DEPTH = 64, /* chunks of 16 k: 1024 */
-    SLICE = 16, /* 256 */
+    DEPTH = 64,         /* chunks of 16 k: 1024 */
+    SLICE = 16,         /* 256 */
 };
 
 typedef struct job {
     const theo_linear_call *call;
     const theo_gemm_kernels *gemm;
-    int chunks;                           /* of K */
-    int row_panels, column_panels;        /* of C */
+    int chunks;                    /* of K */
+    int row_panels, column_panels; /* of C */
     int row_blocks, column_blocks;
-    size_t pack_floats, scratch_floats;   /* of one worker: the packed rows come first, then the sums */
+    size_t pack_floats, scratch_floats; /* of one worker: the packed rows come first, then the sums */
     float *scratch;
 } job;
 
-static int div_up(int a, int b) { return (a + b - 1) / b; }
-static int min_int(int a, int b) { return a < b ? a : b; }
+static int div_up(int a, int b) {
+    return (a + b - 1) / b;
+}
+static int min_int(int a, int b) {
+    return a < b ? a : b;
+}
 
-/* Chooses the number of blocks: as few as the caches allow, but so many that the threads end together. Only speed depends on it. */
+/* Chooses the number of blocks: as few as the caches allow, but so many that the threads end together. Only speed depends on it.
+ */
 static void choose_blocks(job *j, int least_columns, int threads) {
     int least_rows = div_up(j->row_panels, BLOCK_PANELS);
     double best = 0.0;
@@ -84,7 +89,9 @@ typedef struct block {
     float *sums;   /* [panel], or [B panel][panel] where they wait for the next depth */
 } block;
 
-static int rows_of(const job *j, int p) { return min_int(j->gemm->mr, j->call->rows - p * j->gemm->mr); }
+static int rows_of(const job *j, int p) {
+    return min_int(j->gemm->mr, j->call->rows - p * j->gemm->mr);
+}
 
 /* Chunks k0 .. k0 + depth - 1 of the rows. */
 static void pack(const block *b, int k0, int depth) {
@@ -92,8 +99,8 @@ static void pack(const block *b, int k0, int depth) {
     const theo_linear_call *call = j->call;
     int mr = j->gemm->mr, count = min_int(depth * THEO_KU, call->weight->in_c - k0 * THEO_KU);
     for (int p = b->p0; p < b->p1; p++)
-        j->gemm->pack_rows(call->in + (size_t)(p * mr) * call->in_pitch + (size_t)(k0 * THEO_KU), call->in_pitch, rows_of(j, p), count,
-                           b->packed + (size_t)(p - b->p0) * (size_t)(depth * mr * THEO_KU));
+        j->gemm->pack_rows(call->in + (size_t)(p * mr) * call->in_pitch + (size_t)(k0 * THEO_KU), call->in_pitch, rows_of(j, p),
+                           count, b->packed + (size_t)(p - b->p0) * (size_t)(depth * mr * THEO_KU));
 }
 
 /* Fetches the output's cache lines of tile (p, q) for writing, so that they are there when its sums are complete. */
@@ -110,7 +117,8 @@ static void fetch_output(const job *j, int p, int q) {
 static void multiply(const block *b, int q, int k0, int depth, float *sums) {
     const job *j = b->j;
     int mr = j->gemm->mr, nr = j->gemm->nr;
-    theo_gemm_tile t = {.cols = min_int(nr, j->call->weight->out_c - q * nr)};
+    theo_gemm_tile t = {.cols = min_int(nr, j->call->weight->out_c - q * nr),
+                        .ahead_step = (size_t)min_int(16, div_up(2 * nr, b->p1 - b->p0))};
     t.b = j->call->weight->data + ((size_t)q * (size_t)j->chunks + (size_t)k0) * (size_t)(THEO_KU * nr);
     for (int chunk = 0; chunk < depth; chunk += SLICE) {
         t.chunks = min_int(SLICE, depth - chunk);
@@ -126,7 +134,7 @@ static void multiply(const block *b, int q, int k0, int depth, float *sums) {
             if (k0 + chunk + t.chunks == j->chunks)
                 fetch_output(j, p, q);
             j->gemm->tile(&t);
-            share += (size_t)(t.chunks * THEO_KU * 8);
+            share += (size_t)(t.chunks * THEO_KU / 2) * t.ahead_step;
             t.a += (size_t)(depth * mr * THEO_KU);
             t.c += (size_t)(mr * nr);
         }

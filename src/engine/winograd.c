@@ -12,7 +12,8 @@ enum {
      * last level once a block, are to be used often enough (at 256 channels fewer tiles wait for them). Measured best for all. */
     BLOCK_TILES = 56,
     STREAM_BYTES = 8 << 20, /* outputs from here on are written past the caches: they would not be there when they are read */
-    SLICE = 8, /* chunks of input channels multiplied at a time: 128, so that a slice of a B panel stays in the first-level cache */
+    SLICE =
+        8, /* chunks of input channels multiplied at a time: 128, so that a slice of a B panel stays in the first-level cache */
 };
 
 typedef struct job {
@@ -30,12 +31,20 @@ typedef struct job {
     float *scratch;
 } job;
 
-static int div_up(int a, int b) { return (a + b - 1) / b; }
-static int min_int(int a, int b) { return a < b ? a : b; }
-static int max_int(int a, int b) { return a > b ? a : b; }
+static int div_up(int a, int b) {
+    return (a + b - 1) / b;
+}
+static int min_int(int a, int b) {
+    return a < b ? a : b;
+}
+static int max_int(int a, int b) {
+    return a > b ? a : b;
+}
 
 /* Floats rounded up to an odd number of cache lines, so that 36 streams at this distance fall into different cache sets. */
-static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
+static size_t odd_lines(size_t floats) {
+    return ((floats + 15) / 16 | 1) * 16;
+}
 
 /* Chooses rows x cols: near BLOCK_TILES, square rather than long (neighbouring blocks share a border of two pixels),
  * and so many blocks that the threads end together. Only speed depends on it. */
@@ -80,7 +89,9 @@ static job plan_job(const theo_conv3x3_call *call, int threads) {
     return j;
 }
 
-static size_t worker_floats(const job *j) { return j->v_floats + j->m_floats + j->input_floats; }
+static size_t worker_floats(const job *j) {
+    return j->v_floats + j->m_floats + j->input_floats;
+}
 
 size_t theo_winograd_scratch_bytes(const theo_conv3x3_call *call, int threads) {
     job j = plan_job(call, threads);
@@ -119,12 +130,11 @@ static void transform_input(const block *b) {
     int y0 = b->ty * TILE - 1, x0 = b->tx * TILE - 1; /* the block's input starts here */
     size_t region_row = (size_t)(b->cols * TILE + 2) * channels;
     if (call->region)
-        call->region(call->region_context, y0, y0 + b->rows * TILE + 2, x0, x0 + b->cols * TILE + 2, b->input, region_row, channels);
+        call->region(call->region_context, y0, y0 + b->rows * TILE + 2, x0, x0 + b->cols * TILE + 2, b->input, region_row,
+                     channels);
 
-    theo_winograd_input t = {.channels = (int)channels,
-                             .relu = call->relu_input,
-                             .position = j->v_position,
-                             .chunk = (size_t)(j->gemm->mr * THEO_KU)};
+    theo_winograd_input t = {
+        .channels = (int)channels, .relu = call->relu_input, .position = j->v_position, .chunk = (size_t)(j->gemm->mr * THEO_KU)};
     for (int r = 0, n = 0; r < b->rows; r++)
         for (int c = 0; c < b->cols; c++, n++) {
             int y = y0 + r * TILE, x = x0 + c * TILE;
@@ -151,7 +161,8 @@ static void transform_input(const block *b) {
 static void multiply(const block *b, int q) {
     const job *j = b->j;
     int tiles = b->rows * b->cols, nr = j->gemm->nr;
-    theo_gemm_tile t = {.cols = min_int(nr, j->call->weight->out_c - q * nr)};
+    theo_gemm_tile t = {.cols = min_int(nr, j->call->weight->out_c - q * nr),
+                        .ahead_step = (size_t)min_int(16, div_up(2 * nr, div_up(tiles, b->panel_rows)))};
     t.b = j->call->weight->data + (size_t)q * POSITIONS * (size_t)(j->chunks * THEO_KU * nr);
     for (int position = 0; position < POSITIONS; position++)
         for (int chunk = 0; chunk < j->chunks; chunk += SLICE) {
@@ -167,7 +178,7 @@ static void multiply(const block *b, int q) {
                 t.a = a;
                 t.ahead = share < shares ? next + share : t.b;
                 j->gemm->tile(&t);
-                share += (size_t)(t.chunks * THEO_KU * 8);
+                share += (size_t)(t.chunks * THEO_KU / 2) * t.ahead_step;
                 t.c += (size_t)(t.rows * nr);
             }
             t.b = next;

@@ -18,7 +18,8 @@
 typedef struct theo_gemm_tile {
     const float *a;     /* A panel: [chunks][mr][16], 64-byte aligned */
     const float *b;     /* B panel: [chunks * 16][nr], 64-byte aligned */
-    const float *ahead; /* what the caller will want next: one cache line per two k is prefetched from here on. Any address */
+    const float *ahead; /* what the caller will want next: fetched from here on, ahead_step floats for two k. Any address */
+    size_t ahead_step;  /* 1 .. 16: a slow stream leaves the fill buffers to the misses of this tile */
     float *c;           /* [rows][nr], 64-byte aligned. Where cols <= nr / 2 the right half is left alone */
     int rows, cols;     /* 1 .. mr, 1 .. nr */
     int chunks;         /* of 16 k, >= 1 */

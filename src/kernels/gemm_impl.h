@@ -10,53 +10,59 @@
 
 enum { NR = GEMM_NV * VW };
 
-/* rows and nv are constants where this is inlined, so that every loop below but those over k unrolls and acc lives in registers. */
+/* rows and nv are constants where this is inlined, so that every loop below but those over k unrolls and acc lives in registers.
+ */
 VEC void tile_fixed(const theo_gemm_tile *t, const int rows, const int nv) {
     vf acc[GEMM_MR][GEMM_NV];
     const float *a = t->a, *b = t->b, *ahead = t->ahead, *a_ahead = a + GEMM_MR * THEO_KU;
-UNROLL
+    const size_t step = t->ahead_step;
+    UNROLL
     for (int r = 0; r < rows; r++)
-UNROLL
-        for (int v = 0; v < nv; v++)
-            acc[r][v] = t->add ? v_load(t->c + r * NR + v * VW) : v_zero();
+        UNROLL
+    for (int v = 0; v < nv; v++)
+        acc[r][v] = t->add ? v_load(t->c + r * NR + v * VW) : v_zero();
 
     for (int chunk = t->chunks; chunk > 0; chunk--) {
         for (int k = 0; k < THEO_KU; k += 4) {
-UNROLL
+            UNROLL
             for (int u = 0; u < 4; u++) {
                 if (u % 2 == 0)
-                    __builtin_prefetch(ahead + u * 8);
+                    __builtin_prefetch(ahead + (u ? step : 0));
                 __builtin_prefetch(a_ahead + u * 16);
                 vf bv[GEMM_NV];
-UNROLL
+                UNROLL
                 for (int v = 0; v < nv; v++)
                     bv[v] = v_load(b + u * NR + v * VW);
-UNROLL
+                UNROLL
                 for (int r = 0; r < rows; r++) {
                     vf av = v_set1(a[r * THEO_KU + u]);
-UNROLL
+                    UNROLL
                     for (int v = 0; v < nv; v++)
                         acc[r][v] = v_fma(av, bv[v], acc[r][v]);
                 }
             }
             a += 4;
             b += 4 * NR;
-            ahead += 2 * 16;
+            ahead += 2 * step;
             a_ahead += 4 * 16;
         }
         a += (GEMM_MR - 1) * THEO_KU;
     }
 
-UNROLL
+    UNROLL
     for (int r = 0; r < rows; r++)
-UNROLL
-        for (int v = 0; v < nv; v++)
-            v_store(t->c + r * NR + v * VW, acc[r][v]);
+        UNROLL
+    for (int v = 0; v < nv; v++)
+        v_store(t->c + r * NR + v * VW, acc[r][v]);
 }
 
 #define DEFINE_TILE(rows)                                                                                                        \
-    static void tile_##rows(const theo_gemm_tile *t) { tile_fixed(t, rows, GEMM_NV); }                                           \
-    static void tile_half_##rows(const theo_gemm_tile *t) { tile_fixed(t, rows, GEMM_NV / 2); }
+    static void tile_##rows(const theo_gemm_tile *t) {                                                                           \
+        tile_fixed(t, rows, GEMM_NV);                                                                                            \
+    }                                                                                                                            \
+    static void tile_half_##rows(const theo_gemm_tile *t) {                                                                      \
+        tile_fixed(t, rows, GEMM_NV / 2);                                                                                        \
+    }
 GEMM_ROWS(DEFINE_TILE)
 #undef DEFINE_TILE
 

@@ -32,7 +32,7 @@ static void multiply(check *c, const theo_gemm_kernels *g, const product *p, flo
             for (int r = 0; r < rows && p->before; r++)
                 for (int q = 0; q < g->nr; q++)
                     tile[r * g->nr + q] = q < cols ? p->before[(size_t)(i + r) * (size_t)p->n + (size_t)(j + q)] : 0.0f;
-            theo_gemm_tile t = {.a = a, .b = panels + (size_t)j * depth, .ahead = a, .c = tile, .rows = rows, .cols = cols,
+            theo_gemm_tile t = {.a = a, .b = panels + (size_t)j * depth, .ahead = a, .ahead_step = 16, .c = tile, .rows = rows, .cols = cols,
                                 .chunks = (int)depth / THEO_KU, .add = p->before != NULL};
             g->tile(&t);
             for (int r = 0; r < rows; r++)
