@@ -25,9 +25,41 @@ static void drop_partial_character(char *text) {
         text[start - 1] = '\0';
 }
 
+static bool is_continuation(unsigned char c) {
+    return (c & 0xC0) == 0x80;
+}
+
+/* Length of the UTF-8 character at a terminated text; 0: there is none (RFC 3629: neither overlong forms nor surrogates). */
+static size_t character_length(const unsigned char *s) {
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] < 0xC2 || s[0] > 0xF4 || !is_continuation(s[1]))
+        return 0;
+    if (s[0] < 0xE0)
+        return 2;
+    const unsigned char low = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
+    const unsigned char high = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
+    if (s[1] < low || s[1] > high || !is_continuation(s[2]))
+        return 0;
+    if (s[0] < 0xF0)
+        return 3;
+    return is_continuation(s[3]) ? 4 : 0;
+}
+
+/* File names and the system's messages are any bytes: what is not UTF-8 becomes '?'. */
+static void make_utf8(char *text) {
+    for (unsigned char *s = (unsigned char *)text; *s;) {
+        size_t n = character_length(s);
+        if (!n)
+            *s = '?';
+        s += n ? n : 1;
+    }
+}
+
 static void copy_text(char *out, size_t capacity, const char *text) {
     if ((size_t)snprintf(out, capacity, "%s", text ? text : "") >= capacity)
         drop_partial_character(out);
+    make_utf8(out);
 }
 
 /* The sentence is built beside *err, because its arguments may point into *err. */
@@ -40,6 +72,7 @@ static theo_status fill(theo_error *err, theo_status status, const char *file, c
     size_t room = sizeof e.message - (size_t)used; /* file, place and their separators are shorter than the message */
     if ((size_t)vsnprintf(e.message + used, room, format, arguments) >= room)
         drop_partial_character(e.message);
+    make_utf8(e.message);
     *err = e;
     return status;
 }

@@ -6,7 +6,8 @@
 #include <theo/theo.h>
 
 /* Fills *err (may be NULL) and returns `status`, so that a check reads: return theo_fail(err, THEO_BOUNDS, file, place, "...",
- * ...). file and place may be NULL. The message gets "FILE: PLACE: " in front of the sentence. Never allocates. */
+ * ...). file and place may be NULL. The message gets "FILE: PLACE: " in front of the sentence. Never allocates.
+ * Bytes that are not UTF-8, of file names for instance, become '?'. */
 theo_status theo_fail(theo_error *err, theo_status status, const char *file, const char *place, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 

@@ -62,6 +62,30 @@ static void system_errors(void) {
     CHECK_STR(theo_status_name((theo_status)-1), "unknown");
 }
 
+/* File names may be any bytes; errors are UTF-8. */
+static void bad_bytes(void) {
+    static const struct {
+        const char *name, *want;
+    } cases[] = {
+        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x93\xb7", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x93\xb7"},
+        {"caf\xe9.jpg", "caf?.jpg"},         /* Latin-1 */
+        {"\xc0\xaf \xe0\x80\xaf", "?? ???"}, /* overlong */
+        {"\xed\xa0\x80", "???"},             /* a surrogate */
+        {"\xf4\x90\x80\x80 \xff", "???? ?"}, /* over U+10FFFF */
+        {"\xe2\x82", "??"},                  /* cut */
+        {"\xed\x9f\xbf\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xf4\x8f\xbf\xbf"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        theo_error e;
+        theo_fail(&e, THEO_IO, cases[i].name, cases[i].name, "and %s", cases[i].name);
+        char message[200];
+        snprintf(message, sizeof message, "%s: %s: and %s", cases[i].want, cases[i].want, cases[i].want);
+        CHECK_STR(e.file, cases[i].want);
+        CHECK_STR(e.place, cases[i].want);
+        CHECK_STR(e.message, message);
+    }
+}
+
 static void memory(void) {
     uint64_t before = theo_allocation_count();
     unsigned char *a = theo_alloc(1000, 3);
@@ -106,6 +130,7 @@ static void logging(void) {
 int main(void) {
     messages();
     long_texts();
+    bad_bytes();
     system_errors();
     memory();
     logging();
