@@ -33,7 +33,8 @@ THEO_API void theo_plan_report_free(theo_plan_report *report);
 /* Fused multiply-add peak of this machine in GFLOP/s (float32) on `threads` threads at the CPU level in use, measured for about 50 ms. */
 THEO_API double theo_measure_peak_gflops(int threads);
 
-/* Name of the CPU level in use ("avx512"), honouring THEO_CPU. Static storage. */
+/* Name of the CPU level whose kernels are in use, honouring THEO_CPU: "c", "avx2", "avx512" or "neon" (a machine that can do more
+ * than there are kernels for uses the best there are). Static storage. */
 THEO_API const char *theo_cpu_level(void);
 
 /* Allocations made by the library so far in this process (all threads): a steady session adds none. */

@@ -174,7 +174,7 @@ typedef struct theo_model_info {
     const char *source;      /* "safetensors", "torch-zip", "torch-legacy" */
     const char *licence;     /* one line; the full notice stands in docs/models/ */
     const char *precision;
-    const char *isa;         /* CPU level in use: "c", "avx2", "avx512", "neon" */
+    const char *isa;         /* CPU level whose kernels are in use: "c", "avx2", "avx512", "neon" */
     const char *config_json; /* channel plan and options as a JSON object */
     int threads;
     int64_t parameters;

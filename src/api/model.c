@@ -2,6 +2,7 @@
 #include "api/catalog.h"
 #include "api/options.h"
 #include "base/clock.h"
+#include "kernels/kernels.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,7 @@ static theo_status describe(theo_model *m, const char *text, const theo_weights 
     info->task = THEO_TASK_KEYPOINTS;
     info->licence = licence_of(n);
     info->precision = "fp32";
-    info->isa = theo_cpu_name(m->level);
+    info->isa = theo_cpu_name(theo_kernels_for(m->level)->level);
     info->config_json = n->config_json;
     info->threads = theo_pool_threads(m->pool);
     info->parameters = n->parameters;

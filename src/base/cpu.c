@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <theo/inspect.h>
 
 #if defined(__x86_64__)
 
@@ -117,8 +116,4 @@ bool theo_cpu_supported(theo_cpu level) {
 
 const char *theo_cpu_name(theo_cpu level) {
     return (unsigned)level < THEO_CPU_COUNT ? names[level] : "unknown";
-}
-
-const char *theo_cpu_level(void) {
-    return theo_cpu_name(theo_cpu_level_in_use());
 }

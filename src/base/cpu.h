@@ -18,7 +18,7 @@ typedef enum theo_cpu {
 
 /* Best level of this machine, whatever THEO_CPU says. */
 theo_cpu theo_cpu_detect(void);
-/* Level in use: theo_cpu_detect() capped by THEO_CPU=c|avx2|avx512|vnni|bf16|neon|dotprod (unknown words are ignored). Computed
+/* Level to use: theo_cpu_detect() capped by THEO_CPU=c|avx2|avx512|vnni|bf16|neon|dotprod (unknown words are ignored). Computed
  * once. */
 theo_cpu theo_cpu_level_in_use(void);
 /* `best` capped by a word as THEO_CPU holds it (NULL: no cap). A level above `best` or of another architecture caps nothing. */

@@ -1,6 +1,7 @@
 #include "kernels/kernels.h"
 #include "kernels/tables.h"
 #include <pthread.h>
+#include <theo/inspect.h>
 
 static theo_kernels tables[THEO_CPU_COUNT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -38,4 +39,8 @@ static void fill(void) {
 const theo_kernels *theo_kernels_for(theo_cpu level) {
     pthread_once(&once, fill);
     return &tables[(unsigned)level < THEO_CPU_COUNT ? level : THEO_CPU_C];
+}
+
+const char *theo_cpu_level(void) {
+    return theo_cpu_name(theo_kernels_for(theo_cpu_level_in_use())->level);
 }

@@ -1,6 +1,7 @@
 /* CPU levels and their cap; how many CPUs there are, from files as control groups write them. */
 #include "base/cpu.h"
 #include "base/cpus.h"
+#include "kernels/kernels.h"
 #include "t.h"
 #include <sys/stat.h>
 #include <theo/inspect.h>
@@ -37,7 +38,9 @@ static void caps(void) {
     CHECK(theo_cpu_supported(THEO_CPU_C) && theo_cpu_supported(theo_cpu_detect()));
     CHECK(!(theo_cpu_supported(THEO_CPU_AVX2) && theo_cpu_supported(THEO_CPU_NEON)));
     CHECK(theo_cpu_level_in_use() == theo_cpu_cap(theo_cpu_detect(), getenv("THEO_CPU")));
-    CHECK_STR(theo_cpu_level(), theo_cpu_name(theo_cpu_level_in_use()));
+    /* What is told is what runs: there are no kernels for the levels between. */
+    CHECK_STR(theo_cpu_level(), theo_cpu_name(theo_kernels_for(theo_cpu_level_in_use())->level));
+    CHECK(theo_kernels_for(THEO_CPU_BF16)->level != THEO_CPU_BF16 && theo_kernels_for(THEO_CPU_C)->level == THEO_CPU_C);
     CHECK_STR(theo_cpu_name(THEO_CPU_COUNT), "unknown");
 #if defined(__x86_64__)
     /* The compiler's own view of CPUID and XCR0. */
