@@ -48,6 +48,7 @@ typedef struct machine {
     int height, mark_count;
     theo_value **memo;
     size_t memo_capacity;
+    size_t items; /* that containers hold, all together */
     const theo_storage *storages;
 } machine;
 
@@ -121,7 +122,10 @@ static theo_status pop_mark(machine *m, int *first) {
     return THEO_OK;
 }
 
+/* No honest pickle spends less than a byte on an item: the limit stops those that copy one big dict with each BUILD. */
 static theo_status append(machine *m, theo_value *to, const theo_value *key, const theo_value *value) {
+    if (++m->items > (size_t)(m->at - m->start))
+        return malformed(m, "it unfolds into more items than it has bytes");
     theo_item *item = theo_bump_alloc(m->memory, 1, sizeof *item);
     if (!item)
         return out_of_memory(m);

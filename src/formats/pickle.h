@@ -2,7 +2,7 @@
  *
  * Protocol 2, with the opcodes that torch.save writes and no others. A GLOBAL is looked up in a fixed list (THEO_SECURITY if it
  * is not there) and REDUCE, NEWOBJ and BUILD know what these few names mean. Stack, memo, strings and nesting of marks are
- * limited. */
+ * limited, and a pickle cannot unfold into more items than it has bytes. */
 #ifndef THEO_FORMATS_PICKLE_H
 #define THEO_FORMATS_PICKLE_H
 

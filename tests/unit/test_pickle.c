@@ -44,20 +44,23 @@ static void test_config(void) {
     theo_error err;
     static const char pickle[] =
         "\x80\2}q\0(" STR("\1", "a") "](K\1M\1\1J\xff\xff\xff\xff\x8a\5\0\0\0\0\1NeX\2\0\0\0\xc3\xa9\x88" STR(
-            "\1", "b") "\x89" STR("\1",
-                                  "f") "G?\xe0\0\0\0\0\0\0" STR("\1",
-                                                                "t") "(K\1\x85K\2K\3\x86t" STR("\1",
-                                                                                               "n") "cargparse\nNamespace\n)"
-                                                                                                    "\x81}" STR("\1",
-                                                                                                                "s") "U\2his"
-                                                                                                                     "b" STR("\1",
-                                                                                                                             "o") "ccollections\nOrderedDict\n]("
-                                                                                                                                  "]"
-                                                                                                                                  "(U\1kK\7e"
-                                                                                                                                  "e\x85R" STR(
-                                                                                                                                      "\1",
-                                                                                                                                      "z")
-                                                                                                                                      DICT
+            "\1",
+            "b") "\x89" STR("\1",
+                            "f") "G?\xe0\0\0\0\0\0\0" STR("\1",
+                                                          "t") "(K\1\x85K\2K\3\x86t" STR("\1",
+                                                                                         "n") "cargparse\nNamespace\n)"
+                                                                                              "\x81}" STR(
+                                                                                                  "\1",
+                                                                                                  "s") "U\2his"
+                                                                                                       "b" STR(
+                                                                                                           "\1",
+                                                                                                           "o") "ccollections\nOr"
+                                                                                                                "deredDict\n]("
+                                                                                                                "]"
+                                                                                                                "(U\1kK\7e"
+                                                                                                                "e\x85R" STR("\1",
+                                                                                                                             "z")
+                                                                                                                    DICT
         "}b"
         "K\5K\6" STR("\5", "model") "}" STR("\1", "w")
             TENSOR(STORAGE("FloatStorage", "0", "\2"), "K\0", "K\2\x85", "K\1\x85") "su.";
@@ -258,11 +261,31 @@ static void test_limits(void) {
     free(pickle);
 }
 
+/* A Namespace that takes a dict of 1000 members over and over: three bytes each time. */
+static void test_unfolding(void) {
+    enum { MEMBERS = 1000, TIMES = 50000 };
+    char *pickle = malloc(5 * MEMBERS + 3 * TIMES + 64), *p = pickle;
+    p = mempcpy(p, LIT("\x80\2}q\0("));
+    for (int i = 0; i < MEMBERS; i++)
+        p = mempcpy(p, LIT("K\1N"));
+    p = mempcpy(p, LIT("ucargparse\nNamespace\n)\x81"));
+    for (int i = 0; i < TIMES; i++)
+        p = mempcpy(p, LIT("h\0b"));
+    *p++ = '.';
+    theo_weights w;
+    theo_error err = {0};
+    CHECK_MSG(load(&w, pickle, (size_t)(p - pickle), &err) == THEO_PICKLE && strstr(err.message, "unfolds"), "%s", err.message);
+    CHECK(w.memory.bytes < (1 << 20));
+    theo_bump_free(&w.memory);
+    free(pickle);
+}
+
 int main(void) {
     test_config();
     test_left_out();
     test_strides();
     test_refused();
     test_limits();
+    test_unfolding();
     return t_done("pickle");
 }
