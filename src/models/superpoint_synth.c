@@ -91,11 +91,26 @@ static theo_status read_names(plan *p, const char *layout, theo_error *err) {
                      "\"%s\" is not known: allowed are original, hf, hf-prefixed, rpautrat, magicpoint", layout);
 }
 
+static theo_status check_keys(const theo_json *config, theo_error *err) {
+    static const char *const keys[] = {"names", "encoder", "decoder", "descriptor_dim", "keypoint_dim"};
+    for (const theo_json *member = config ? config->first : NULL; member; member = member->next) {
+        bool known = false;
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            known = known || !strcmp(member->key, keys[i]);
+        if (!known)
+            return theo_fail(
+                err, THEO_ARGUMENT, NULL, member->key,
+                "is not known in a configuration: allowed are names, encoder, decoder, descriptor_dim, keypoint_dim");
+    }
+    return THEO_OK;
+}
+
 static theo_status read_config(plan *p, const char *layout, const theo_json *config, theo_error *err) {
     *p = (plan){.encoder = {64, 64, 128, 128}, .decoder = 256, .descriptor_dim = 256};
     const theo_json *names = theo_json_get(config, "names"), *encoder = theo_json_get(config, "encoder");
     if (config && config->type != THEO_JSON_OBJECT)
         return theo_fail(err, THEO_ARGUMENT, NULL, "config", "must be a JSON object");
+    THEO_TRY(check_keys(config, err));
     if (names && names->type != THEO_JSON_STRING)
         return theo_fail(err, THEO_ARGUMENT, NULL, "names", "must be a string");
     THEO_TRY(read_names(p, names ? names->string : layout, err));

@@ -216,6 +216,9 @@ static void test_problems(void) {
     CHECK(theo_synthesize("superpoint", "{\"names\": \"klingon\"}", path, &test_error) == THEO_ARGUMENT);
     CHECK(theo_synthesize("superpoint", "{\"encoder\": [1, 2]}", path, &test_error) == THEO_ARGUMENT);
     CHECK(theo_synthesize("superpoint", "{\"keypoint_dim\": 64}", path, &test_error) == THEO_ARGUMENT);
+    CHECK(theo_synthesize("superpoint", "{\"decodr\": 64}", path, &test_error) == THEO_ARGUMENT);
+    CHECK_STR(test_error.place, "decodr");
+    CHECK(theo_synthesize("superpoint", "[1]", path, &test_error) == THEO_ARGUMENT);
     CHECK(theo_synthesize("superpoint", "[", path, &test_error) != THEO_OK);
     CHECK(theo_synthesize("superpoint", NULL, "/tmp/x.onnx", &test_error) == THEO_ARGUMENT);
     CHECK(theo_synthesize("dust3r", NULL, path, &test_error) == THEO_UNSUPPORTED);
