@@ -58,3 +58,8 @@ function(theo_unit_test name)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS unit TIMEOUT 300)
 endfunction()
+
+# theo_test_label(NAME label): one more label of a test.
+function(theo_test_label name label)
+  set_property(TEST ${name} APPEND PROPERTY LABELS ${label})
+endfunction()
