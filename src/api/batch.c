@@ -1,6 +1,7 @@
 /* batch.c - many photos, the next one decoded while the network works on this one. */
 #include "api/detect.h"
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 /* One photo on its way from the decoding thread to the calling thread. */
@@ -86,10 +87,20 @@ static theo_status consume(theo_session *session, ahead *a, theo_keypoints_sink 
     return THEO_OK;
 }
 
+/* The new thread takes no signals: those are the application's, for its own threads. */
+static int start_decoder(pthread_t *decoder, ahead *a) {
+    sigset_t all, callers;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &callers);
+    int failed = pthread_create(decoder, NULL, decode_all, a);
+    pthread_sigmask(SIG_SETMASK, &callers, NULL);
+    return failed;
+}
+
 static theo_status run(theo_session *session, ahead *a, theo_keypoints_sink sink, const theo_detect_options *options,
                        theo_error *err) {
     pthread_t decoder;
-    if (pthread_create(&decoder, NULL, decode_all, a))
+    if (start_decoder(&decoder, a))
         return theo_fail(err, THEO_MEMORY, NULL, "batch", "cannot start a thread for decoding");
     theo_status status = consume(session, a, sink, options, err);
     stop(a);

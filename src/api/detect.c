@@ -42,15 +42,15 @@ static frame frame_of(const theo_image *image, int width, int height, const theo
     return (frame){(double)image->width / width, (double)image->height / height, o->pixel_centers ? 0.5 : 0.0};
 }
 
-static void to_photo(float *xy, int count, frame f) {
-    for (int i = 0; i < count; i++) {
+static void to_photo(float *xy, size_t count, frame f) {
+    for (size_t i = 0; i < count; i++) {
         xy[2 * i] = (float)(((double)xy[2 * i] + f.centre) * f.scale_x - f.centre);
         xy[2 * i + 1] = (float)(((double)xy[2 * i + 1] + f.centre) * f.scale_y - f.centre);
     }
 }
 
-static void to_network(float *out, const float *xy, int count, frame f) {
-    for (int i = 0; i < count; i++) {
+static void to_network(float *out, const float *xy, size_t count, frame f) {
+    for (size_t i = 0; i < count; i++) {
         out[2 * i] = (float)(((double)xy[2 * i] + f.centre) / f.scale_x - f.centre);
         out[2 * i + 1] = (float)(((double)xy[2 * i + 1] + f.centre) / f.scale_y - f.centre);
     }
@@ -85,7 +85,7 @@ theo_status theo_detect_entered(theo_session *s, const theo_image *image, const 
     THEO_TRY(theo_superpoint_set_image(s->runner, image, &o, &width, &height, err));
     THEO_TRY(theo_superpoint_detect(s->runner, &o, &points, &count, err));
     THEO_TRY(new_keypoints(&k, s, count, o.descriptors ? s->model->superpoint->descriptor_dim : 0, err));
-    for (int i = 0; i < count; i++) {
+    for (size_t i = 0; i < (size_t)count; i++) {
         k->xy[2 * i] = (float)points[i].x;
         k->xy[2 * i + 1] = (float)points[i].y;
         k->scores[i] = points[i].score;
@@ -96,7 +96,7 @@ theo_status theo_detect_entered(theo_session *s, const theo_image *image, const 
         return status;
     }
     frame f = frame_of(image, width, height, &o);
-    to_photo(k->xy, count, f);
+    to_photo(k->xy, (size_t)count, f);
     finish(k, s, image, width, height, f);
     *keypoints = &k->public;
     return THEO_OK;
@@ -127,7 +127,7 @@ static theo_status describe_entered(theo_session *s, const theo_image *image, co
     THEO_TRY(theo_superpoint_set_image(s->runner, image, &o, &width, &height, err));
     THEO_TRY(new_keypoints(&k, s, count, s->model->superpoint->descriptor_dim, err));
     frame f = frame_of(image, width, height, &o);
-    to_network(k->xy, xy, count, f);
+    to_network(k->xy, xy, (size_t)count, f);
     theo_status status = theo_superpoint_describe(s->runner, o.sampling, k->xy, count, k->descriptors, k->scores, err);
     if (status) {
         theo_results_give(k);
@@ -147,9 +147,9 @@ theo_status theo_describe(theo_session *session, const theo_image *image, const 
     *keypoints = NULL;
     if (count < 0 || (count && !xy))
         return theo_fail(err, THEO_ARGUMENT, NULL, "xy", "%d points are given as %s", count, xy ? "an array" : "NULL");
-    for (int i = 0; i < 2 * count; i++)
+    for (size_t i = 0; i < 2 * (size_t)count; i++)
         if (!isfinite(xy[i]))
-            return theo_fail(err, THEO_ARGUMENT, NULL, "xy", "point %d has a coordinate that is not finite", i / 2);
+            return theo_fail(err, THEO_ARGUMENT, NULL, "xy", "point %zu has a coordinate that is not finite", i / 2);
     THEO_TRY(theo_session_enter(session, err));
     theo_status status = describe_entered(session, image, xy, count, options, keypoints, err);
     theo_session_leave(session);

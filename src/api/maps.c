@@ -101,9 +101,10 @@ static theo_status raw_entered(theo_session *s, const float *plane, int width, i
 
 theo_status theo_detect_raw(theo_session *session, const float *plane, int width, int height, unsigned wanted,
                             theo_superpoint_maps **maps, theo_error *err) {
+    if (maps)
+        *maps = NULL;
     if (!maps || !plane)
         return theo_fail(err, THEO_ARGUMENT, NULL, maps ? "plane" : "maps", "is NULL");
-    *maps = NULL;
     if (!wanted || wanted & ~(unsigned)THEO_MAP_ALL)
         return theo_fail(err, THEO_ARGUMENT, NULL, "wanted", "%u names no known map: allowed are THEO_MAP_* ored together",
                          wanted);

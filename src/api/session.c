@@ -14,9 +14,10 @@ static theo_status runner_for(theo_superpoint_runner **runner, const theo_model 
 }
 
 theo_status theo_session_open(theo_session **session, theo_model *model, const theo_session_options *options, theo_error *err) {
+    if (session)
+        *session = NULL;
     if (!session || !model)
         return theo_fail(err, THEO_ARGUMENT, NULL, session ? "model" : "session", "is NULL");
-    *session = NULL;
     theo_session *s = theo_alloc(1, sizeof *s);
     if (!s)
         return theo_fail(err, THEO_MEMORY, NULL, "session", "out of memory");
@@ -87,9 +88,10 @@ theo_status theo_session_plan(theo_session *session, int width, int height, theo
 
 theo_status theo_session_bytes(const theo_model *model, int width, int height, const theo_session_options *options, size_t *bytes,
                                theo_error *err) {
+    if (bytes)
+        *bytes = 0;
     if (!model || !bytes)
         return theo_fail(err, THEO_ARGUMENT, NULL, model ? "bytes" : "model", "is NULL");
-    *bytes = 0;
     THEO_TRY(check_size(width, height, err));
     theo_superpoint_runner *runner;
     THEO_TRY(runner_for(&runner, model, options, err));

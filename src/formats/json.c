@@ -308,9 +308,9 @@ theo_status theo_json_parse(const theo_json **root, theo_bump *memory, const cha
         .start = text, .at = text, .end = text + length, .memory = memory, .options = options ? options : &defaults, .err = err};
     theo_json *value = theo_bump_alloc(memory, 1, sizeof *value);
     p.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!value || !p.c_locale)
+    if (!p.c_locale)
         return out_of_memory(&p);
-    theo_status status = parse_value(&p, value, 0);
+    theo_status status = value ? parse_value(&p, value, 0) : out_of_memory(&p);
     freelocale(p.c_locale);
     THEO_TRY(status);
     skip_space(&p);

@@ -13,9 +13,9 @@ void theo_ransac_options_init(theo_ransac_options *options) {
 static theo_status check_points(const float *xy, int count, const char *name, theo_error *err) {
     if (count && !xy)
         return theo_fail(err, THEO_ARGUMENT, NULL, name, "is NULL, but count is %d", count);
-    for (int i = 0; i < count; i++)
+    for (size_t i = 0; i < (size_t)count; i++)
         if (!isfinite(xy[2 * i]) || !isfinite(xy[2 * i + 1]))
-            return theo_fail(err, THEO_ARGUMENT, NULL, name, "point %d is (%g, %g): coordinates must be finite", i,
+            return theo_fail(err, THEO_ARGUMENT, NULL, name, "point %zu is (%g, %g): coordinates must be finite", i,
                              (double)xy[2 * i], (double)xy[2 * i + 1]);
     return THEO_OK;
 }

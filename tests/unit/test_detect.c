@@ -193,6 +193,10 @@ static void test_raw(void) {
         }
         CHECK_NEAR(norm, 1, 1e-5);
     }
+    some = all; /* on failure the out-pointer is NULL, whatever is wrong */
+    CHECK(theo_detect_raw(session, NULL, 83, 61, THEO_MAP_ALL, &some, NULL) == THEO_ARGUMENT && !some);
+    theo_session *none = session;
+    CHECK(theo_session_open(&none, NULL, NULL, NULL) == THEO_ARGUMENT && !none);
     for (unsigned bit = 1; bit < THEO_MAP_ALL; bit *= 2) {
         REQUIRE(theo_detect_raw(session, plane, 83, 61, bit, &some, &test_error));
         CHECK((some->scores != NULL) == (bit == THEO_MAP_SCORES) && (some->descriptors != NULL) == (bit == THEO_MAP_DESCRIPTORS));
