@@ -23,7 +23,9 @@
  *  - Every function that can fail returns a theo_status and fills the caller's theo_error (which may be NULL). On failure the
  *    out-pointer is NULL and nothing leaks; the objects passed in stay usable.
  *  - Option structs start with `size`, are filled with the defaults by their init function, and are literal after that. A NULL
- *    options pointer means the defaults.
+ *    options pointer means the defaults. A shorter struct of an older header is taken, with the defaults for the rest; a longer
+ *    one is THEO_ARGUMENT. Structs that the library fills (by an init function, or as a result in the caller's memory) grow only
+ *    when the soname changes.
  *  - A model is immutable and reference counted: sessions hold it, so it may be closed before them. Any number of sessions, in
  *    any number of threads, may use one model.
  *  - A session is one line of work. One call at a time: a second one at the same moment returns THEO_BUSY.

@@ -4,6 +4,7 @@
  * the running best of the rows (kept by each worker, merged at the end) and of the block's columns (complete when the task ends).
  * Equal scores go to the lowest index everywhere, so that neither blocks nor threads show in the result. */
 #include "base/error.h"
+#include "base/take_options.h"
 #include "base/pool.h"
 #include "kernels/kernels.h"
 
@@ -11,7 +12,10 @@
 #include <string.h>
 #include <theo/geometry.h>
 
-enum { BLOCK_BYTES = 512 << 10 }; /* of packed B: half of a small second-level cache */
+enum {
+    BLOCK_BYTES = 512 << 10, /* of packed B: half of a small second-level cache */
+    LARGEST_DIM = 1 << 16,   /* of a descriptor */
+};
 
 typedef struct matcher {
     const theo_kernels *kernels;
@@ -157,9 +161,6 @@ static theo_status open_matcher(matcher *m, const theo_keypoints *a, const theo_
 static theo_status check(const theo_keypoints *a, const theo_keypoints *b, const theo_match_options *o, theo_error *err) {
     if (!a || !b)
         return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "the keypoints of an image are NULL");
-    if (o->size != sizeof *o)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "theo_match_options.size", "is %zu, not %zu: use theo_match_options_init",
-                         o->size, sizeof *o);
     if (!(o->ratio >= 0 && o->ratio <= 1))
         return theo_fail(err, THEO_ARGUMENT, NULL, "theo_match_options.ratio", "is %g: must lie between 0 (off) and 1",
                          (double)o->ratio);
@@ -175,18 +176,20 @@ static theo_status check(const theo_keypoints *a, const theo_keypoints *b, const
                          a->descriptor_dim, b->descriptor_dim);
     if ((a->count && (a->descriptor_dim < 1 || !a->descriptors)) || (b->count && (b->descriptor_dim < 1 || !b->descriptors)))
         return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "keypoints without descriptors cannot be matched");
+    if (a->descriptor_dim > LARGEST_DIM)
+        return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "descriptors of %d numbers: at most %d are allowed", a->descriptor_dim,
+                         LARGEST_DIM);
     return THEO_OK;
 }
 
 theo_status theo_match(const theo_keypoints *a, const theo_keypoints *b, const theo_match_options *options,
                        theo_matches **matches, theo_error *err) {
     theo_match_options o;
-    theo_match_options_init(&o);
-    if (options)
-        o = *options;
     if (!matches)
         return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "matches must not be NULL");
     *matches = NULL;
+    theo_match_options_init(&o);
+    THEO_TRY(theo_options_take(&o, sizeof o, options, "theo_match_options", err));
     THEO_TRY(check(a, b, &o, err));
     if (!a->count || !b->count) {
         *matches = theo_alloc(1, sizeof **matches);

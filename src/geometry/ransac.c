@@ -2,6 +2,7 @@
 #include "geometry/ransac.h"
 
 #include "base/error.h"
+#include "base/take_options.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,12 +24,7 @@ static theo_status check_points(const float *xy, int count, const char *name, th
 theo_status theo_ransac_check(theo_ransac_options *checked, const theo_ransac_options *options, const float *xy_a,
                               const float *xy_b, int count, theo_error *err) {
     theo_ransac_options_init(checked);
-    if (options) {
-        if (options->size != sizeof *options)
-            return theo_fail(err, THEO_ARGUMENT, NULL, "theo_ransac_options.size",
-                             "is %zu, not %zu: use theo_ransac_options_init", options->size, sizeof *options);
-        *checked = *options;
-    }
+    THEO_TRY(theo_options_take(checked, sizeof *checked, options, "theo_ransac_options", err));
     if (!(checked->threshold > 0) || !isfinite(checked->threshold))
         return theo_fail(err, THEO_ARGUMENT, NULL, "theo_ransac_options.threshold", "is %g: must be positive and finite",
                          checked->threshold);

@@ -2,6 +2,7 @@
 #include "imageio/decode.h"
 #include "base/error.h"
 #include "base/map.h"
+#include "base/take_options.h"
 #include "imageio/image.h"
 #include "imageio/sniff.h"
 #include <string.h>
@@ -11,10 +12,6 @@ void theo_decode_options_init(theo_decode_options *options) {
 }
 
 static theo_status check_options(const theo_decode_options *o, theo_error *err) {
-    if (o->size != sizeof *o)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "theo_decode_options.size",
-                         "%zu is not the size of this version's struct, %zu: fill it with theo_decode_options_init", o->size,
-                         sizeof *o);
     if (o->orientation != THEO_ORIENTATION_IGNORE && o->orientation != THEO_ORIENTATION_APPLY)
         return theo_fail(err, THEO_ARGUMENT, NULL, "orientation", "%d is neither ignore (0) nor apply (1)", (int)o->orientation);
     if (o->channels < THEO_CHANNELS_ALL || o->channels > THEO_CHANNELS_LUMA)
@@ -69,12 +66,9 @@ theo_status theo_image_decode(theo_image **image, const void *data, size_t bytes
                               const theo_decode_options *options, theo_error *err) {
     *image = NULL;
     theo_decoder d = {.data = data, .bytes = bytes, .name = name};
-    if (options) {
-        THEO_TRY(check_options(options, err));
-        d.options = *options;
-    } else {
-        theo_decode_options_init(&d.options);
-    }
+    theo_decode_options_init(&d.options);
+    THEO_TRY(theo_options_take(&d.options, sizeof d.options, options, "theo_decode_options", err));
+    THEO_TRY(check_options(&d.options, err));
     if (!data || !bytes)
         return theo_fail(err, THEO_CONTAINER, name, NULL, "is empty: a JPEG or PNG image is needed");
 
