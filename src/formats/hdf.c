@@ -29,24 +29,6 @@ static void add8(theo_text *text, unsigned value) {
     theo_text_add(text, &(uint8_t){(uint8_t)value}, 1);
 }
 
-static void add16(theo_text *text, unsigned value) {
-    uint8_t bytes[2];
-    theo_put16(bytes, (uint16_t)value);
-    theo_text_add(text, bytes, sizeof bytes);
-}
-
-static void add32(theo_text *text, size_t value) {
-    uint8_t bytes[4];
-    theo_put32(bytes, (uint32_t)value);
-    theo_text_add(text, bytes, sizeof bytes);
-}
-
-static void add64(theo_text *text, uint64_t value) {
-    uint8_t bytes[8];
-    theo_put64(bytes, value);
-    theo_text_add(text, bytes, sizeof bytes);
-}
-
 static inline uint32_t rotate(uint32_t x, int by) {
     return x << by | x >> (32 - by);
 }
@@ -102,7 +84,7 @@ static theo_status align(theo_hdf *hdf, theo_error *err) {
 /* IV.A.1.b: type, size and flags in front of a message. */
 static void add_message(theo_text *messages, unsigned type, const theo_text *body) {
     add8(messages, type);
-    add16(messages, (unsigned)body->length);
+    theo_text_add16(messages, (unsigned)body->length);
     add8(messages, 0);
     theo_text_add(messages, body->data, body->length);
     messages->failed |= body->failed;
@@ -114,10 +96,10 @@ static theo_status write_object(theo_hdf *hdf, theo_hdf_node *node, theo_text *m
     theo_text_add(&header, "OHDR", 4);
     add8(&header, 2);    /* version */
     add8(&header, 0x02); /* the size of chunk 0 takes 4 bytes */
-    add32(&header, messages->length);
+    theo_text_add32(&header, messages->length);
     theo_text_add(&header, messages->data, messages->length);
     if (!header.failed)
-        add32(&header, lookup3((const uint8_t *)header.data, header.length));
+        theo_text_add32(&header, lookup3((const uint8_t *)header.data, header.length));
     theo_status status = header.failed || messages->failed ? out_of_memory(hdf, err) : align(hdf, err);
     node->address = hdf->at;
     if (!status)
@@ -134,7 +116,7 @@ static void make_dataspace(theo_text *body, int rank, const int64_t *shape) {
     add8(body, 0);            /* no maximum sizes */
     add8(body, rank ? 1 : 0); /* simple, scalar */
     for (int i = 0; i < rank; i++)
-        add64(body, (uint64_t)shape[i]);
+        theo_text_add64(body, (uint64_t)shape[i]);
 }
 
 /* IV.A.2.d */
@@ -146,26 +128,27 @@ static bool make_datatype(theo_text *body, theo_dtype dtype) {
     } floats[] = {{THEO_DTYPE_F64, 11, 52, 1023}, {THEO_DTYPE_F32, 8, 23, 127}, {THEO_DTYPE_F16, 5, 10, 15}};
     size_t bytes = theo_dtype_bytes(dtype);
     if (dtype >= THEO_DTYPE_I64 && dtype <= THEO_DTYPE_I8) {
-        add32(body, 0x10 | 0x08 << 8); /* version 1, fixed-point; little-endian, signed */
-        add32(body, bytes);
-        add16(body, 0); /* bit offset */
-        add16(body, (unsigned)bytes * 8);
+        theo_text_add32(body, 0x10 | 0x08 << 8); /* version 1, fixed-point; little-endian, signed */
+        theo_text_add32(body, bytes);
+        theo_text_add16(body, 0); /* bit offset */
+        theo_text_add16(body, (unsigned)bytes * 8);
         return true;
     }
     for (size_t i = 0; i < sizeof floats / sizeof floats[0]; i++) {
         if (floats[i].dtype != dtype)
             continue;
-        add32(body,
-              0x11 | 0x20 << 8 |
-                  (bytes * 8 - 1) << 16); /* version 1, floating-point; little-endian, implied leading bit; place of the sign */
-        add32(body, bytes);
-        add16(body, 0); /* bit offset */
-        add16(body, (unsigned)bytes * 8);
+        theo_text_add32(
+            body,
+            0x11 | 0x20 << 8 |
+                (bytes * 8 - 1) << 16); /* version 1, floating-point; little-endian, implied leading bit; place of the sign */
+        theo_text_add32(body, bytes);
+        theo_text_add16(body, 0); /* bit offset */
+        theo_text_add16(body, (unsigned)bytes * 8);
         add8(body, floats[i].mantissa); /* place and size of the exponent */
         add8(body, floats[i].exponent);
         add8(body, 0); /* of the mantissa */
         add8(body, floats[i].mantissa);
-        add32(body, floats[i].bias);
+        theo_text_add32(body, floats[i].bias);
         return true;
     }
     return false;
@@ -175,18 +158,18 @@ static bool make_datatype(theo_text *body, theo_dtype dtype) {
 static void make_layout(theo_text *body, uint64_t address, size_t bytes) {
     add8(body, 3);
     add8(body, 1);
-    add64(body, bytes ? address : undefined);
-    add64(body, bytes);
+    theo_text_add64(body, bytes ? address : undefined);
+    theo_text_add64(body, bytes);
 }
 
 /* IV.A.2.c, IV.A.2.k: links in the header, no creation order */
 static void add_group_start(theo_text *messages) {
     theo_text info = {0}, group = {0};
-    add16(&info, 0); /* version, flags */
-    add64(&info, undefined);
-    add64(&info, undefined);
+    theo_text_add16(&info, 0); /* version, flags */
+    theo_text_add64(&info, undefined);
+    theo_text_add64(&info, undefined);
     add_message(messages, 0x02, &info);
-    add16(&group, 0);
+    theo_text_add16(&group, 0);
     add_message(messages, 0x0a, &group);
     theo_text_free(&info);
     theo_text_free(&group);
@@ -198,9 +181,9 @@ static void add_link(theo_text *messages, const theo_hdf_node *to) {
     add8(&body, 1);    /* version */
     add8(&body, 0x11); /* has a character set; the name's length takes 2 bytes */
     add8(&body, 1);    /* UTF-8 */
-    add16(&body, (unsigned)strlen(to->name));
+    theo_text_add16(&body, (unsigned)strlen(to->name));
     theo_text_add(&body, to->name, strlen(to->name));
-    add64(&body, to->address);
+    theo_text_add64(&body, to->address);
     add_message(messages, 0x06, &body);
     theo_text_free(&body);
 }
@@ -288,7 +271,7 @@ theo_status theo_hdf_dataset(theo_hdf *hdf, theo_hdf_node *parent, const char *n
         status = append(hdf, data, bytes, err);
     make_dataspace(&space, rank, shape);
     make_layout(&layout, address, bytes);
-    add16(&fill, 3 | 0x0a << 8); /* IV.A.2.f, version 3: none set */
+    theo_text_add16(&fill, 3 | 0x0a << 8); /* IV.A.2.f, version 3: none set */
     add_message(&messages, 0x01, &space);
     add_message(&messages, 0x03, &type);
     add_message(&messages, 0x05, &fill);

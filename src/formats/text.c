@@ -1,6 +1,7 @@
 #include "formats/text.h"
 
 #include "base/error.h"
+#include "formats/bytes.h"
 
 #include <locale.h>
 #include <math.h>
@@ -40,6 +41,24 @@ void theo_text_add(theo_text *text, const void *bytes, size_t count) {
         memcpy(text->data + text->length, bytes, count);
     text->length += count;
     text->data[text->length] = 0;
+}
+
+void theo_text_add16(theo_text *text, uint64_t value) {
+    uint8_t bytes[2];
+    theo_put16(bytes, (uint16_t)value);
+    theo_text_add(text, bytes, sizeof bytes);
+}
+
+void theo_text_add32(theo_text *text, uint64_t value) {
+    uint8_t bytes[4];
+    theo_put32(bytes, (uint32_t)value);
+    theo_text_add(text, bytes, sizeof bytes);
+}
+
+void theo_text_add64(theo_text *text, uint64_t value) {
+    uint8_t bytes[8];
+    theo_put64(bytes, value);
+    theo_text_add(text, bytes, sizeof bytes);
 }
 
 void theo_text_printf(theo_text *text, const char *format, ...) {

@@ -13,6 +13,10 @@ typedef struct theo_text {
 } theo_text;     /* starts zeroed */
 
 void theo_text_add(theo_text *text, const void *bytes, size_t count);
+/* Little-endian numbers. */
+void theo_text_add16(theo_text *text, uint64_t value);
+void theo_text_add32(theo_text *text, uint64_t value);
+void theo_text_add64(theo_text *text, uint64_t value);
 void theo_text_printf(theo_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A JSON string with its quotes: control characters, quotes and backslashes are escaped; bytes that are not UTF-8 become U+FFFD.
  */

@@ -27,24 +27,6 @@ typedef struct entry {
     bool deflated;
 } entry;
 
-static void add16(theo_text *text, unsigned value) {
-    uint8_t bytes[2];
-    theo_put16(bytes, (uint16_t)value);
-    theo_text_add(text, bytes, sizeof bytes);
-}
-
-static void add32(theo_text *text, uint64_t value) {
-    uint8_t bytes[4];
-    theo_put32(bytes, (uint32_t)value);
-    theo_text_add(text, bytes, sizeof bytes);
-}
-
-static void add64(theo_text *text, uint64_t value) {
-    uint8_t bytes[8];
-    theo_put64(bytes, value);
-    theo_text_add(text, bytes, sizeof bytes);
-}
-
 /* Writes and forgets a header. */
 static theo_status flush(theo_zip_writer *zip, theo_text *text, theo_error *err) {
     theo_status status = text->failed ? theo_fail(err, THEO_MEMORY, zip->file.path, NULL, "out of memory for a zip header")
@@ -78,16 +60,16 @@ static bool is_large(const theo_zip_writer *zip, const entry *e) {
 /* The fields that local header and central directory have in common, from "version needed" to "extra length". */
 static void add_common(theo_text *text, const theo_zip_writer *zip, const entry *e, bool local, bool zip64, size_t extra) {
     bool later = local && zip->style == THEO_ZIP_TORCH, large = is_large(zip, e);
-    add16(text, zip64 ? VERSION_ZIP64 : VERSION);
-    add16(text, flags_of(zip, e->name));
-    add16(text, e->deflated ? METHOD_DEFLATE : 0);
-    add16(text, 0);
-    add16(text, DATE_1980_01_01);
-    add32(text, later ? 0 : e->crc);
-    add32(text, later ? 0 : large ? UINT32_MAX : e->data_bytes);
-    add32(text, later ? 0 : large ? UINT32_MAX : e->bytes);
-    add16(text, (unsigned)strlen(e->name));
-    add16(text, (unsigned)extra);
+    theo_text_add16(text, zip64 ? VERSION_ZIP64 : VERSION);
+    theo_text_add16(text, flags_of(zip, e->name));
+    theo_text_add16(text, e->deflated ? METHOD_DEFLATE : 0);
+    theo_text_add16(text, 0);
+    theo_text_add16(text, DATE_1980_01_01);
+    theo_text_add32(text, later ? 0 : e->crc);
+    theo_text_add32(text, later ? 0 : large ? UINT32_MAX : e->data_bytes);
+    theo_text_add32(text, later ? 0 : large ? UINT32_MAX : e->bytes);
+    theo_text_add16(text, (unsigned)strlen(e->name));
+    theo_text_add16(text, (unsigned)extra);
 }
 
 /* 4.3.7, with the extra fields zip64 (4.5.3) and torch's padding "FB". */
@@ -99,19 +81,19 @@ static theo_status write_local(theo_zip_writer *zip, const entry *e, theo_error 
         uint64_t start = e->offset + 30 + strlen(e->name) + zip64_bytes + 4;
         padding = 4 + (size_t)(-start % TORCH_ALIGNMENT);
     }
-    add32(&text, 0x04034b50);
+    theo_text_add32(&text, 0x04034b50);
     add_common(&text, zip, e, true, large, zip64_bytes + padding);
     theo_text_add(&text, e->name, strlen(e->name));
     if (large) {
-        add16(&text, 0x0001);
-        add16(&text, 16);
-        add64(&text, e->bytes);
-        add64(&text, e->data_bytes);
+        theo_text_add16(&text, 0x0001);
+        theo_text_add16(&text, 16);
+        theo_text_add64(&text, e->bytes);
+        theo_text_add64(&text, e->data_bytes);
     }
     if (padding) {
         static const char fill[TORCH_ALIGNMENT] = {0};
         theo_text_add(&text, "FB", 2);
-        add16(&text, (unsigned)padding - 4);
+        theo_text_add16(&text, (unsigned)padding - 4);
         theo_text_add(&text, fill, padding - 4);
     }
     return flush(zip, &text, err);
@@ -120,9 +102,9 @@ static theo_status write_local(theo_zip_writer *zip, const entry *e, theo_error 
 /* 4.3.9 */
 static theo_status write_descriptor(theo_zip_writer *zip, const entry *e, theo_error *err) {
     theo_text text = {0};
-    void (*add)(theo_text *, uint64_t) = is_large(zip, e) ? add64 : add32;
-    add32(&text, 0x08074b50);
-    add32(&text, e->crc);
+    void (*add)(theo_text *, uint64_t) = is_large(zip, e) ? theo_text_add64 : theo_text_add32;
+    theo_text_add32(&text, 0x08074b50);
+    theo_text_add32(&text, e->crc);
     add(&text, e->data_bytes);
     add(&text, e->bytes);
     return flush(zip, &text, err);
@@ -133,25 +115,25 @@ static void add_central(theo_zip_writer *zip, const entry *e) {
     bool large = is_large(zip, e), far = e->offset >= zip->limit;
     size_t extra = (large ? 16u : 0) + (far ? 8u : 0);
     theo_text *text = &zip->directory;
-    add32(text, 0x02014b50);
-    add16(text, large || far ? VERSION_ZIP64 : VERSION);
+    theo_text_add32(text, 0x02014b50);
+    theo_text_add16(text, large || far ? VERSION_ZIP64 : VERSION);
     add_common(text, zip, e, false, large || far, extra ? extra + 4 : 0);
-    add16(text, 0); /* comment */
-    add16(text, 0); /* disk */
-    add16(text, 0); /* attributes */
-    add32(text, 0);
-    add32(text, far ? UINT32_MAX : e->offset);
+    theo_text_add16(text, 0); /* comment */
+    theo_text_add16(text, 0); /* disk */
+    theo_text_add16(text, 0); /* attributes */
+    theo_text_add32(text, 0);
+    theo_text_add32(text, far ? UINT32_MAX : e->offset);
     theo_text_add(text, e->name, strlen(e->name));
     if (extra) {
-        add16(text, 0x0001);
-        add16(text, (unsigned)extra);
+        theo_text_add16(text, 0x0001);
+        theo_text_add16(text, (unsigned)extra);
     }
     if (large) {
-        add64(text, e->bytes);
-        add64(text, e->data_bytes);
+        theo_text_add64(text, e->bytes);
+        theo_text_add64(text, e->data_bytes);
     }
     if (far)
-        add64(text, e->offset);
+        theo_text_add64(text, e->offset);
 }
 
 /* The deflate stream of head and body: the head as a stored block that is not the last one, which ends on a byte, then the body's
@@ -217,20 +199,20 @@ theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *hea
 
 /* 4.3.14 and 4.3.15 */
 static void add_end64(theo_text *text, const theo_zip_writer *zip, uint64_t directory, uint64_t directory_bytes) {
-    add32(text, 0x06064b50);
-    add64(text, 44); /* bytes of this record from here on */
-    add16(text, VERSION_ZIP64);
-    add16(text, VERSION_ZIP64);
-    add32(text, 0);
-    add32(text, 0);
-    add64(text, zip->entries);
-    add64(text, zip->entries);
-    add64(text, directory_bytes);
-    add64(text, directory);
-    add32(text, 0x07064b50);
-    add32(text, 0);
-    add64(text, directory + directory_bytes);
-    add32(text, 1);
+    theo_text_add32(text, 0x06064b50);
+    theo_text_add64(text, 44); /* bytes of this record from here on */
+    theo_text_add16(text, VERSION_ZIP64);
+    theo_text_add16(text, VERSION_ZIP64);
+    theo_text_add32(text, 0);
+    theo_text_add32(text, 0);
+    theo_text_add64(text, zip->entries);
+    theo_text_add64(text, zip->entries);
+    theo_text_add64(text, directory_bytes);
+    theo_text_add64(text, directory);
+    theo_text_add32(text, 0x07064b50);
+    theo_text_add32(text, 0);
+    theo_text_add64(text, directory + directory_bytes);
+    theo_text_add32(text, 1);
 }
 
 static theo_status write_end(theo_zip_writer *zip, theo_error *err) {
@@ -241,13 +223,13 @@ static theo_status write_end(theo_zip_writer *zip, theo_error *err) {
     if (many || far || long_directory || zip->style == THEO_ZIP_TORCH)
         add_end64(&text, zip, directory, bytes);
     unsigned entries = many ? UINT16_MAX : (unsigned)zip->entries;
-    add32(&text, 0x06054b50); /* 4.3.16 */
-    add32(&text, 0);
-    add16(&text, entries);
-    add16(&text, entries);
-    add32(&text, long_directory ? UINT32_MAX : bytes);
-    add32(&text, far ? UINT32_MAX : directory);
-    add16(&text, 0);
+    theo_text_add32(&text, 0x06054b50); /* 4.3.16 */
+    theo_text_add32(&text, 0);
+    theo_text_add16(&text, entries);
+    theo_text_add16(&text, entries);
+    theo_text_add32(&text, long_directory ? UINT32_MAX : bytes);
+    theo_text_add32(&text, far ? UINT32_MAX : directory);
+    theo_text_add16(&text, 0);
     return flush(zip, &text, err);
 }
 
