@@ -3,7 +3,8 @@
  *     bench_forward NET MODEL THREADS RUNS [OUTPUT.npz]
  *
  * The boundary is the peers': a float tensor of the network's size in, its raw outputs as contiguous float32 arrays out.
- * Prints one JSON line: the milliseconds of every run, load time, peak RSS, CPU level and the FMA peak measured around the runs. */
+ * Prints one JSON line: the milliseconds of every run, load time, peak RSS, CPU level and the FMA peak measured around the runs.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,11 @@ static int fail(const theo_error *err) {
 
 static theo_status save_maps(const char *path, const theo_superpoint_maps *maps, theo_error *err) {
     const theo_array arrays[2] = {
-        {.name = "scores", .dtype = THEO_DTYPE_F32, .rank = 3, .shape = {1, 8 * maps->cells_y, 8 * maps->cells_x}, .data = maps->scores},
+        {.name = "scores",
+         .dtype = THEO_DTYPE_F32,
+         .rank = 3,
+         .shape = {1, 8 * maps->cells_y, 8 * maps->cells_x},
+         .data = maps->scores},
         {.name = "descriptors",
          .dtype = THEO_DTYPE_F32,
          .rank = 4,
@@ -92,8 +97,10 @@ int main(int argc, char **argv) {
 
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("{\"engine\": \"theodolite\", \"version\": \"%s\", \"isa\": \"%s\", \"peak_gflops\": %.1f, \"load_ms\": %.1f, \"rss_mib\": %.1f, \"ms\": [",
-           theo_version(), theo_cpu_level(), peak_before > peak_after ? peak_before : peak_after, load, (double)usage.ru_maxrss / 1024.0);
+    printf("{\"engine\": \"theodolite\", \"version\": \"%s\", \"isa\": \"%s\", \"peak_gflops\": %.1f, \"load_ms\": %.1f, "
+           "\"rss_mib\": %.1f, \"ms\": [",
+           theo_version(), theo_cpu_level(), peak_before > peak_after ? peak_before : peak_after, load,
+           (double)usage.ru_maxrss / 1024.0);
     for (int i = 0; i < runs; i++)
         printf("%s%.3f", i ? ", " : "", times[i]);
     printf("]}\n");

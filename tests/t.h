@@ -9,31 +9,31 @@
 
 static int t_checks, t_failures;
 
-#define CHECK(condition)                                                             \
-    do {                                                                             \
-        t_checks++;                                                                  \
-        if (!(condition)) {                                                          \
-            t_failures++;                                                            \
-            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);  \
-        }                                                                            \
+#define CHECK(condition)                                                                                                         \
+    do {                                                                                                                         \
+        t_checks++;                                                                                                              \
+        if (!(condition)) {                                                                                                      \
+            t_failures++;                                                                                                        \
+            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                                              \
+        }                                                                                                                        \
     } while (0)
 
 /* With words of one's own: CHECK_MSG(n == 3, "n = %d", n). */
-#define CHECK_MSG(condition, ...)                                                    \
-    do {                                                                             \
-        t_checks++;                                                                  \
-        if (!(condition)) {                                                          \
-            t_failures++;                                                            \
-            fprintf(stderr, "%s:%d: failed: %s: ", __FILE__, __LINE__, #condition);  \
-            fprintf(stderr, __VA_ARGS__);                                            \
-            fputc('\n', stderr);                                                     \
-        }                                                                            \
+#define CHECK_MSG(condition, ...)                                                                                                \
+    do {                                                                                                                         \
+        t_checks++;                                                                                                              \
+        if (!(condition)) {                                                                                                      \
+            t_failures++;                                                                                                        \
+            fprintf(stderr, "%s:%d: failed: %s: ", __FILE__, __LINE__, #condition);                                              \
+            fprintf(stderr, __VA_ARGS__);                                                                                        \
+            fputc('\n', stderr);                                                                                                 \
+        }                                                                                                                        \
     } while (0)
 
-#define CHECK_NEAR(got, want, tolerance)                                             \
-    do {                                                                             \
-        double t_got = (got), t_want = (want);                                       \
-        CHECK_MSG(fabs(t_got - t_want) <= (tolerance), "%.9g, expected %.9g", t_got, t_want); \
+#define CHECK_NEAR(got, want, tolerance)                                                                                         \
+    do {                                                                                                                         \
+        double t_got = (got), t_want = (want);                                                                                   \
+        CHECK_MSG(fabs(t_got - t_want) <= (tolerance), "%.9g, expected %.9g", t_got, t_want);                                    \
     } while (0)
 
 #define CHECK_STR(got, want) CHECK_MSG(strcmp((got), (want)) == 0, "\"%s\", expected \"%s\"", (got), (want))

@@ -1,4 +1,5 @@
-/* files.h - the file formats results are exchanged in: npz and npy, safetensors, HDF5. See theo.h for the rules that hold everywhere.
+/* files.h - the file formats results are exchanged in: npz and npy, safetensors, HDF5. See theo.h for the rules that hold
+ * everywhere.
  *
  * Everything is written beside its final name and renamed at the end: a reader never sees half a file. */
 #ifndef THEO_FILES_H
@@ -11,9 +12,19 @@ extern "C" {
 #endif
 
 typedef enum theo_dtype {
-    THEO_DTYPE_F64, THEO_DTYPE_F32, THEO_DTYPE_F16, THEO_DTYPE_BF16,
-    THEO_DTYPE_I64, THEO_DTYPE_I32, THEO_DTYPE_I16, THEO_DTYPE_I8,
-    THEO_DTYPE_U64, THEO_DTYPE_U32, THEO_DTYPE_U16, THEO_DTYPE_U8, THEO_DTYPE_BOOL,
+    THEO_DTYPE_F64,
+    THEO_DTYPE_F32,
+    THEO_DTYPE_F16,
+    THEO_DTYPE_BF16,
+    THEO_DTYPE_I64,
+    THEO_DTYPE_I32,
+    THEO_DTYPE_I16,
+    THEO_DTYPE_I8,
+    THEO_DTYPE_U64,
+    THEO_DTYPE_U32,
+    THEO_DTYPE_U16,
+    THEO_DTYPE_U8,
+    THEO_DTYPE_BOOL,
     THEO_DTYPE_TEXT /* numpy '<U': data is UTF-8, written as a 0-d unicode array; npz only */
 } theo_dtype;
 
@@ -44,8 +55,8 @@ THEO_API theo_status theo_npy_read(theo_arrays **arrays, const char *path, theo_
 
 /* safetensors; metadata: pairs of key and value, may be NULL with count 0. */
 THEO_API theo_status theo_safetensors_write(const char *path, const theo_array *arrays, int count,
-                                            const char *const *metadata_keys, const char *const *metadata_values, int metadata_count,
-                                            theo_error *err);
+                                            const char *const *metadata_keys, const char *const *metadata_values,
+                                            int metadata_count, theo_error *err);
 THEO_API theo_status theo_safetensors_read(theo_arrays **arrays, const char *path, theo_error *err);
 
 /* Array of that name, or NULL. */
@@ -66,8 +77,10 @@ THEO_API bool theo_h5_available(void);
 /* Creates the file (beside its name; theo_h5_close renames). */
 THEO_API theo_status theo_h5_create(theo_h5 **file, const char *path, theo_error *err);
 /* Group `name`: keypoints [N,2], scores [N], descriptors [C,N] (omitted when C is 0), image_size [w,h]; half: as float16. */
-THEO_API theo_status theo_h5_add_keypoints(theo_h5 *file, const char *name, const theo_keypoints *keypoints, bool half, theo_error *err);
-/* hloc matches: group name_a, subgroup name_b ('/' in names becomes '-'): matches0 i2/i4 [N] (-1 = none), matching_scores0 f2 [N]. */
+THEO_API theo_status theo_h5_add_keypoints(theo_h5 *file, const char *name, const theo_keypoints *keypoints, bool half,
+                                           theo_error *err);
+/* hloc matches: group name_a, subgroup name_b ('/' in names becomes '-'): matches0 i2/i4 [N] (-1 = none), matching_scores0 f2
+ * [N]. */
 THEO_API theo_status theo_h5_add_matches(theo_h5 *file, const char *name_a, const char *name_b, int keypoints_a,
                                          const int32_t *pairs, const float *similarity, int count, theo_error *err);
 /* Closes; with `keep` the finished file takes its final name, without it is removed. */

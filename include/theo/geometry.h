@@ -39,11 +39,12 @@ typedef struct theo_ransac_options {
 
 THEO_API void theo_ransac_options_init(theo_ransac_options *options);
 
-/* Homography: xb ~ H xa, H[2][2] = 1. 4-point DLT samples with Hartley normalisation, error = distance in image B, then a refinement that weighs the inliers.
- * xy_a, xy_b: [count, 2]. inliers: [count] 0 | 1, may be NULL. *found = false with a reason (static string, may be NULL) when there are fewer
- * than 4 pairs or no model has 4 inliers. */
+/* Homography: xb ~ H xa, H[2][2] = 1. 4-point DLT samples with Hartley normalisation, error = distance in image B, then a
+ * refinement that weighs the inliers. xy_a, xy_b: [count, 2]. inliers: [count] 0 | 1, may be NULL. *found = false with a reason
+ * (static string, may be NULL) when there are fewer than 4 pairs or no model has 4 inliers. */
 THEO_API theo_status theo_fit_homography(const float *xy_a, const float *xy_b, int count, const theo_ransac_options *options,
-                                         double H[9], uint8_t *inliers, int *inlier_count, bool *found, const char **reason, theo_error *err);
+                                         double H[9], uint8_t *inliers, int *inlier_count, bool *found, const char **reason,
+                                         theo_error *err);
 
 /* Pinhole camera in pixels, OpenCV's convention: integer coordinates are pixel centres. */
 typedef struct theo_intrinsics {
@@ -62,7 +63,8 @@ typedef struct theo_relative_pose {
 /* Essential matrix: 5-point samples (Nister 2004), Sampson error against threshold / mean focal length, refined on the inliers,
  * the decomposition with most points in front of both cameras. */
 THEO_API theo_status theo_fit_essential(const float *xy_a, const float *xy_b, int count, const theo_intrinsics cameras[2],
-                                        const theo_ransac_options *options, theo_relative_pose *pose, uint8_t *inliers, theo_error *err);
+                                        const theo_ransac_options *options, theo_relative_pose *pose, uint8_t *inliers,
+                                        theo_error *err);
 
 #ifdef __cplusplus
 }

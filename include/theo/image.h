@@ -30,9 +30,9 @@ typedef struct theo_decode_options {
 THEO_API void theo_decode_options_init(theo_decode_options *options);
 
 /* JPEG (gray, RGB, YCbCr, CMYK, YCCK; baseline, progressive, arithmetic) or PNG (all kinds), told by magic number, never by name.
- * Gives 1 (gray) or 3 (RGB) channels, 2 or 4 with keep_alpha; palettes are expanded; CMYK becomes RGB by Pillow's integer formula.
- * Peak memory: the pixels kept, a few rows, and for progressive JPEG its coefficients (2 bytes for each sample).
- * Errors: io (file), container (broken), checksum (PNG), unsupported (other formats, 12-bit JPEG), bounds (max_pixels), memory. */
+ * Gives 1 (gray) or 3 (RGB) channels, 2 or 4 with keep_alpha; palettes are expanded; CMYK becomes RGB by Pillow's integer
+ * formula. Peak memory: the pixels kept, a few rows, and for progressive JPEG its coefficients (2 bytes for each sample). Errors:
+ * io (file), container (broken), checksum (PNG), unsupported (other formats, 12-bit JPEG), bounds (max_pixels), memory. */
 THEO_API theo_status theo_image_load(theo_image **image, const char *path, const theo_decode_options *options, theo_error *err);
 
 /* The same from memory; `name` stands in error messages and may be NULL. */
@@ -42,7 +42,8 @@ THEO_API theo_status theo_image_decode(theo_image **image, const void *data, siz
 typedef enum theo_filter { THEO_BILINEAR = 0, THEO_BICUBIC, THEO_LANCZOS } theo_filter;
 
 /* U8 images of 1 to 4 channels: bit-exact to Pillow 9.4 (antialiased when shrinking, horizontal pass first). */
-THEO_API theo_status theo_image_resize(theo_image **out, const theo_image *in, int width, int height, theo_filter filter, theo_error *err);
+THEO_API theo_status theo_image_resize(theo_image **out, const theo_image *in, int width, int height, theo_filter filter,
+                                       theo_error *err);
 
 /* A new image of that size and kind with zeroed pixels; write through theo_image_pixels. */
 THEO_API theo_status theo_image_new(theo_image **image, int width, int height, int channels, theo_pixel type, theo_error *err);
@@ -56,11 +57,12 @@ typedef struct theo_png_text {
 } theo_png_text;
 
 /* Writes an 8- or 16-bit PNG of 1 to 4 channels: beside `path` first, then renamed, so that no half-written file is ever seen. */
-THEO_API theo_status theo_image_save_png(const theo_image *image, const char *path, const theo_png_text *texts, int text_count, theo_error *err);
+THEO_API theo_status theo_image_save_png(const theo_image *image, const char *path, const theo_png_text *texts, int text_count,
+                                         theo_error *err);
 
 /* The same into memory; release *data with theo_buffer_free. */
-THEO_API theo_status theo_image_encode_png(const theo_image *image, const theo_png_text *texts, int text_count,
-                                           void **data, size_t *bytes, theo_error *err);
+THEO_API theo_status theo_image_encode_png(const theo_image *image, const theo_png_text *texts, int text_count, void **data,
+                                           size_t *bytes, theo_error *err);
 THEO_API void theo_buffer_free(void *data);
 
 #ifdef __cplusplus

@@ -125,14 +125,14 @@ typedef enum theo_pixel { THEO_U8 = 0, THEO_U16 = 1, THEO_F32 = 2 } theo_pixel;
 typedef struct theo_image {
     int width, height, channels; /* channels 1..4 */
     theo_pixel type;
-    size_t row_bytes;      /* distance of two rows; 0 = tightly packed */
+    size_t row_bytes; /* distance of two rows; 0 = tightly packed */
     const void *pixels;
-    int exif_orientation;  /* 1..8 as the file says, 0 = none given */
-    int exif_focal_35mm;   /* FocalLengthIn35mmFilm as the file says, 0 = none given */
+    int exif_orientation; /* 1..8 as the file says, 0 = none given */
+    int exif_focal_35mm;  /* FocalLengthIn35mmFilm as the file says, 0 = none given */
     bool orientation_applied;
-    bool truncated;        /* the file ended early; the missing part is gray */
-    const char *format;    /* "jpeg", "png", or NULL for caller memory. Static storage */
-    void *owner;           /* NULL for caller memory */
+    bool truncated;     /* the file ended early; the missing part is gray */
+    const char *format; /* "jpeg", "png", or NULL for caller memory. Static storage */
+    void *owner;        /* NULL for caller memory */
 } theo_image;
 
 /* Frees an image made by the library. NULL is allowed; an image over caller memory is left alone. */
@@ -162,28 +162,29 @@ THEO_API void theo_model_options_init(theo_model_options *options);
  * THEO_MODELS (colon-separated folders), the installed model folder, then the Hugging Face cache. What network a file holds is
  * told from its tensors. All missing and mis-shaped tensors are reported together.
  * Errors: io, container, pickle, security, bounds, checksum, structure, shape, missing, unsupported, memory, argument. */
-THEO_API theo_status theo_model_open(theo_model **model, const char *name_or_path, const theo_model_options *options, theo_error *err);
+THEO_API theo_status theo_model_open(theo_model **model, const char *name_or_path, const theo_model_options *options,
+                                     theo_error *err);
 
 /* Gives up the caller's hold; the memory goes when the last session is closed. NULL is allowed. */
 THEO_API void theo_model_close(theo_model *model);
 
 /* Facts of an open model. Strings live as long as the model. */
 typedef struct theo_model_info {
-    const char *name;        /* catalogue name if the file is a known one, else the file's stem */
-    const char *kind;        /* "superpoint", "superpoint-bn", "magicpoint" */
+    const char *name; /* catalogue name if the file is a known one, else the file's stem */
+    const char *kind; /* "superpoint", "superpoint-bn", "magicpoint" */
     theo_task task;
-    const char *path;        /* the file that was read */
-    const char *source;      /* "safetensors", "torch-zip", "torch-legacy" */
-    const char *licence;     /* one line; the full notice stands in docs/models/ */
+    const char *path;    /* the file that was read */
+    const char *source;  /* "safetensors", "torch-zip", "torch-legacy" */
+    const char *licence; /* one line; the full notice stands in docs/models/ */
     const char *precision;
     const char *isa;         /* CPU level whose kernels are in use: "c", "avx2", "avx512", "neon" */
     const char *config_json; /* channel plan and options as a JSON object */
     int threads;
     int64_t parameters;
     int64_t file_bytes;
-    size_t weight_bytes;     /* packed, in memory */
-    int descriptor_dim;      /* 0: no descriptor head */
-    double load_ms;          /* time theo_model_open took */
+    size_t weight_bytes; /* packed, in memory */
+    int descriptor_dim;  /* 0: no descriptor head */
+    double load_ms;      /* time theo_model_open took */
 } theo_model_info;
 
 THEO_API void theo_model_get_info(const theo_model *model, theo_model_info *info);
@@ -215,7 +216,8 @@ typedef struct theo_session_options {
 } theo_session_options;
 
 THEO_API void theo_session_options_init(theo_session_options *options);
-THEO_API theo_status theo_session_open(theo_session **session, theo_model *model, const theo_session_options *options, theo_error *err);
+THEO_API theo_status theo_session_open(theo_session **session, theo_model *model, const theo_session_options *options,
+                                       theo_error *err);
 THEO_API void theo_session_close(theo_session *session);
 
 /* Makes the plan for a network input of that size now instead of in the first call. A session keeps the last four plans. */
@@ -242,24 +244,25 @@ typedef enum theo_fit { THEO_FIT_EXACT = 0, THEO_FIT_NATIVE, THEO_FIT_LONG } the
 /* Spec: docs/models/superpoint.md. Values outside of the ranges give THEO_ARGUMENT. */
 typedef struct theo_detect_options {
     size_t size;
-    int max_keypoints;    /* 1024; -1 = all, else >= 0 */
-    float threshold;      /* 0.005, 0..1: keeps score > threshold (greedy: >=), compared in float32 */
-    theo_nms nms;         /* iterative max-pool suppression in three rounds, one round, or greedy over sorted points */
-    int nms_radius;       /* 4, 0..64 */
-    int border;           /* 4, >= 0: points nearer to the border of the score map are dropped, after suppression */
-    theo_border border_mode; /* four sides, or (hf) only left and top, as Hugging Face does */
-    theo_gray gray;       /* how a colour picture becomes one plane; a gray picture is its own plane */
-    theo_fit fit;         /* exact: resize to net_width x net_height; native: as it is; long: longer side to long_side */
+    int max_keypoints;         /* 1024; -1 = all, else >= 0 */
+    float threshold;           /* 0.005, 0..1: keeps score > threshold (greedy: >=), compared in float32 */
+    theo_nms nms;              /* iterative max-pool suppression in three rounds, one round, or greedy over sorted points */
+    int nms_radius;            /* 4, 0..64 */
+    int border;                /* 4, >= 0: points nearer to the border of the score map are dropped, after suppression */
+    theo_border border_mode;   /* four sides, or (hf) only left and top, as Hugging Face does */
+    theo_gray gray;            /* how a colour picture becomes one plane; a gray picture is its own plane */
+    theo_fit fit;              /* exact: resize to net_width x net_height; native: as it is; long: longer side to long_side */
     int net_width, net_height; /* 640, 480; each >= 8 */
-    int long_side;        /* for THEO_FIT_LONG: the other side keeps the aspect, rounded */
-    theo_order order;     /* score descending (ties: y, then x), or raster (y, then x) unless the list was cut */
-    theo_sampling sampling; /* formula of the descriptor position: a (SuperGlue, HF), b (x/8 - 0.5), b_old (x*(Wc-1)/W), c (rpautrat) */
-    bool pixel_centers;   /* coordinates (x + 0.5)*W0/W - 0.5 instead of x*W0/W */
-    bool descriptors;     /* true */
-    bool bgr;             /* the caller's three channels are B,G,R */
+    int long_side;             /* for THEO_FIT_LONG: the other side keeps the aspect, rounded */
+    theo_order order;          /* score descending (ties: y, then x), or raster (y, then x) unless the list was cut */
+    theo_sampling sampling;    /* position of a descriptor: a (SuperGlue, HF), b x/8 - 0.5, b_old x*(Wc-1)/W, c (rpautrat) */
+    bool pixel_centers;        /* coordinates (x + 0.5)*W0/W - 0.5 instead of x*W0/W */
+    bool descriptors;          /* true */
+    bool bgr;                  /* the caller's three channels are B,G,R */
 } theo_detect_options;
 
-/* Defaults of the field. theo_detect_options_for additionally applies what the model's file needs (rpautrat: sampling c, luma). */
+/* Defaults of the field. theo_detect_options_for additionally applies what the model's file needs (rpautrat: sampling c,
+ * luma). */
 THEO_API void theo_detect_options_init(theo_detect_options *options);
 THEO_API void theo_detect_options_for(theo_detect_options *options, const theo_model *model);
 /* Hugging Face's defaults on top of what is there: rgb601, border_mode hf, all points, raster order. */
@@ -273,8 +276,8 @@ typedef struct theo_keypoints {
     const float *descriptors; /* [N, C], L2-normalised rows; NULL when descriptor_dim is 0 */
     int image_width, image_height;
     int net_width, net_height;
-    float scale_x, scale_y;   /* photo pixels per network pixel */
-    const char *model;        /* name of the model that made them: descriptors of different models do not compare */
+    float scale_x, scale_y; /* photo pixels per network pixel */
+    const char *model;      /* name of the model that made them: descriptors of different models do not compare */
     theo_timing timing;
 } theo_keypoints;
 
@@ -290,10 +293,12 @@ THEO_API theo_status theo_describe(theo_session *session, const theo_image *imag
 THEO_API void theo_keypoints_free(theo_keypoints *keypoints);
 
 /* Many photos, decoded ahead of the network on a second thread. `source` makes image `index` (the library frees it); `sink`
- * gets, on the calling thread and in order, the result (owned by the sink from then on) or the error of that image, and stops the batch by a
- * non-zero return (THEO_CANCELLED). A failed image does not stop the others: the call itself then still returns THEO_OK. */
+ * gets, on the calling thread and in order, the result (owned by the sink from then on) or the error of that image, and stops the
+ * batch by a non-zero return (THEO_CANCELLED). A failed image does not stop the others: the call itself then still returns
+ * THEO_OK. */
 typedef theo_status (*theo_image_source)(void *user, int index, theo_image **image, theo_error *err);
-typedef int (*theo_keypoints_sink)(void *user, int index, const theo_image *image, theo_keypoints *keypoints, const theo_error *err);
+typedef int (*theo_keypoints_sink)(void *user, int index, const theo_image *image, theo_keypoints *keypoints,
+                                   const theo_error *err);
 THEO_API theo_status theo_detect_batch(theo_session *session, int count, theo_image_source source, theo_keypoints_sink sink,
                                        void *user, const theo_detect_options *options, theo_error *err);
 
@@ -318,10 +323,11 @@ THEO_API theo_status theo_detect_raw(theo_session *session, const float *plane, 
                                      theo_superpoint_maps **maps, theo_error *err);
 THEO_API void theo_superpoint_maps_free(theo_superpoint_maps *maps);
 
-/* The plane that theo_detect hands to the network for this photo and these options (gray, fit, bgr): the input of theo_detect_raw.
- * *plane is [*height, *width]; release it with theo_buffer_free (image.h). NULL options: theo_detect_options_init. */
-THEO_API theo_status theo_detect_plane(const theo_image *image, const theo_detect_options *options, float **plane,
-                                       int *width, int *height, theo_error *err);
+/* The plane that theo_detect hands to the network for this photo and these options (gray, fit, bgr): the input of
+ * theo_detect_raw. *plane is [*height, *width]; release it with theo_buffer_free (image.h). NULL options:
+ * theo_detect_options_init. */
+THEO_API theo_status theo_detect_plane(const theo_image *image, const theo_detect_options *options, float **plane, int *width,
+                                       int *height, theo_error *err);
 
 #ifdef __cplusplus
 }

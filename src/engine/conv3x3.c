@@ -13,7 +13,9 @@ typedef struct job {
     size_t scratch_floats; /* of one worker: two rows before pooling, and nothing otherwise */
 } job;
 
-static int min_int(int a, int b) { return a < b ? a : b; }
+static int min_int(int a, int b) {
+    return a < b ? a : b;
+}
 
 static job plan_job(const theo_conv3x3_call *call) {
     job j = {.call = call, .out_h = (call->h - 1) / call->stride + 1, .out_w = (call->w - 1) / call->stride + 1};

@@ -16,7 +16,7 @@ typedef struct theo_conv3x3_call {
     theo_padding padding;
     const float *in; /* pixel (y, x) at in + y * in_row + x * in_pixel; not read when `region` is given */
     size_t in_row, in_pixel;
-    bool relu_input; /* ReLU on the input first (Winograd) */
+    bool relu_input;       /* ReLU on the input first (Winograd) */
     theo_region_fn region; /* NULL, or makes the input (Winograd, zero padding) */
     const void *region_context;
 

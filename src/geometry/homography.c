@@ -174,7 +174,7 @@ static bool whitened_residual(const fit *f, const double H[9], const pair *p, do
 /* Geman-McClure: rho(e2) = c2 e2 / (c2 + e2). A pair beyond the horizon costs as much as one infinitely far off. */
 static double refinement_cost(const void *context, const double *H, double *JtJ, double *Jtr) {
     const fit *f = context;
-    double cost = 0, c2 = f->kernel2, r[2], J[2][8];
+    double cost = 0, c2 = f->kernel2, r[2], J[2][8] = {{0}};
     if (JtJ) {
         memset(JtJ, 0, 8 * 8 * sizeof *JtJ);
         memset(Jtr, 0, 8 * sizeof *Jtr);

@@ -4,8 +4,8 @@
  * the running best of the rows (kept by each worker, merged at the end) and of the block's columns (complete when the task ends).
  * Equal scores go to the lowest index everywhere, so that neither blocks nor threads show in the result. */
 #include "base/error.h"
-#include "base/take_options.h"
 #include "base/pool.h"
+#include "base/take_options.h"
 #include "kernels/kernels.h"
 
 #include <math.h>
@@ -101,7 +101,7 @@ static theo_status collect(matcher *m, const theo_match_options *o, theo_matches
     if (!out)
         return theo_fail(err, THEO_MEMORY, NULL, "matching", "no memory for %d matches", count);
     int32_t *pair = (int32_t *)(out + 1);
-    float *similarity = (float *)(pair + 2 * (size_t)count);
+    float *similarity = (float *)(void *)(pair + 2 * (size_t)count);
     *out = (theo_matches){.count = count, .pairs = pair, .similarity = similarity};
     for (int i = 0; i < n; i++)
         if (m->rows[i].index >= 0) {

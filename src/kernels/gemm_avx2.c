@@ -2,8 +2,8 @@
 #include "kernels/vec_math.h"
 
 /* 12 accumulators, 2 vectors of B, 1 broadcast of 16 registers. */
-#define GEMM_MR 6
-#define GEMM_NV 2
+#define GEMM_MR      6
+#define GEMM_NV      2
 #define GEMM_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #include "kernels/gemm_impl.h"
 #include "kernels/winograd_impl.h"

@@ -2,8 +2,8 @@
 #include "kernels/vec_math.h"
 
 /* 28 accumulators, 2 vectors of B, 2 broadcasts: all 32 registers. */
-#define GEMM_MR 14
-#define GEMM_NV 2
+#define GEMM_MR      14
+#define GEMM_NV      2
 #define GEMM_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 #include "kernels/gemm_impl.h"
 #include "kernels/winograd_impl.h"

@@ -48,9 +48,13 @@ static void finish(const theo_gemm_finish *f) {
 
 const theo_gemm_kernels theo_gemm_c = {MR, NR, pack_rows, tile, finish};
 
-static size_t round_up(int n, int unit) { return ((size_t)n + (size_t)unit - 1) / (size_t)unit * (size_t)unit; }
+static size_t round_up(int n, int unit) {
+    return ((size_t)n + (size_t)unit - 1) / (size_t)unit * (size_t)unit;
+}
 
-size_t theo_gemm_packed_floats(int nr, int n, int k) { return round_up(n, nr) * round_up(k, THEO_KU); }
+size_t theo_gemm_packed_floats(int nr, int n, int k) {
+    return round_up(n, nr) * round_up(k, THEO_KU);
+}
 
 void theo_gemm_pack_weight(int nr, int n, int k, const float *weight, float *panels) {
     size_t depth = round_up(k, THEO_KU);

@@ -1,9 +1,9 @@
-#include "kernels/vec_neon.h"
 #include "kernels/vec_math.h"
+#include "kernels/vec_neon.h"
 
 /* 20 accumulators, 4 vectors of B, 1 broadcast of 32 registers. */
-#define GEMM_MR 5
-#define GEMM_NV 4
+#define GEMM_MR      5
+#define GEMM_NV      4
 #define GEMM_ROWS(X) X(1) X(2) X(3) X(4) X(5)
 #include "kernels/gemm_impl.h"
 #include "kernels/winograd_impl.h"

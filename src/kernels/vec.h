@@ -4,8 +4,8 @@
 
 #define VEC static inline __attribute__((always_inline))
 
-/* Before loops with constant bounds: unroll completely, early enough for arrays of vectors to become registers. THEO_NO_UNROLL: for
- * sanitizer builds, where speed does not count. */
+/* Before loops with constant bounds: unroll completely, early enough for arrays of vectors to become registers. THEO_NO_UNROLL:
+ * for sanitizer builds, where speed does not count. */
 #if defined(THEO_NO_UNROLL)
 #define UNROLL
 #elif defined(__clang__)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define THEO_WINOGRAD_TILE 4       /* pixels a side of an output tile; input tiles have two more */
+#define THEO_WINOGRAD_TILE      4  /* pixels a side of an output tile; input tiles have two more */
 #define THEO_WINOGRAD_POSITIONS 36 /* (4 + 2)^2 */
 
 typedef struct theo_winograd_input {
@@ -37,7 +37,8 @@ typedef struct theo_winograd_output {
     const float *residual;          /* added after the epilogue; NULL, or the top left pixel */
     size_t residual_row, residual_pixel;
     bool pool2; /* 2x2 maximum, an odd last row or column is dropped: out gets h / 2 x w / 2 pixels */
-    bool stream; /* the output is larger than the caches: whole vectors go past them. `out` and its strides in whole cache lines */
+    bool
+        stream; /* the output is larger than the caches: whole vectors go past them. `out` and its strides in whole cache lines */
     float *out;
     size_t out_row, out_pixel;
 } theo_winograd_output;
@@ -47,7 +48,8 @@ typedef struct theo_winograd_kernels {
     void (*output)(const theo_winograd_output *run); /* nr is that of the level's GEMM */
 } theo_winograd_kernels;
 
-extern const theo_winograd_kernels theo_winograd_c, theo_winograd_avx2, theo_winograd_avx512, theo_winograd_neon; /* those compiled in */
+extern const theo_winograd_kernels theo_winograd_c, theo_winograd_avx2, theo_winograd_avx512,
+    theo_winograd_neon; /* those compiled in */
 
 /* Floats of the packed weights: [ceil(out / nr)][36] B panels of [in rounded up to 16][nr]. */
 size_t theo_winograd_packed_floats(int nr, int out_c, int in_c);

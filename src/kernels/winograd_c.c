@@ -11,12 +11,12 @@ enum { TILE = THEO_WINOGRAD_TILE, SIDE = TILE + 2, POSITIONS = THEO_WINOGRAD_POS
 
 /* Row i: the polynomial that is zero at every finite point but the i-th, by rising powers; last: zero at all of them. */
 static const double bt[SIDE][SIDE] = {
-    {1, 0, -2.5, 0, 1, 0},            /* (x^2 - 1/2) (x^2 - 2) */
-    {0, -2 * A, -2, A, 1, 0},         /* x (x + a) (x^2 - 2) */
-    {0, 2 * A, -2, -A, 1, 0},         /* x (x - a) (x^2 - 2) */
-    {0, -0.5 * B, -0.5, B, 1, 0},     /* x (x + b) (x^2 - 1/2) */
-    {0, 0.5 * B, -0.5, -B, 1, 0},     /* x (x - b) (x^2 - 1/2) */
-    {0, 1, 0, -2.5, 0, 1},            /* x (x^2 - 1/2) (x^2 - 2) */
+    {1, 0, -2.5, 0, 1, 0},        /* (x^2 - 1/2) (x^2 - 2) */
+    {0, -2 * A, -2, A, 1, 0},     /* x (x + a) (x^2 - 2) */
+    {0, 2 * A, -2, -A, 1, 0},     /* x (x - a) (x^2 - 2) */
+    {0, -0.5 * B, -0.5, B, 1, 0}, /* x (x + b) (x^2 - 1/2) */
+    {0, 0.5 * B, -0.5, -B, 1, 0}, /* x (x - b) (x^2 - 1/2) */
+    {0, 1, 0, -2.5, 0, 1},        /* x (x^2 - 1/2) (x^2 - 2) */
 };
 /* Row i: powers 0, 1, 2 of the point, over the value of its polynomial of bt there. */
 static const double g[SIDE][3] = {
@@ -55,7 +55,8 @@ static void input(const theo_winograd_input *t) {
                 double sum = 0.0;
                 for (int i = 0; i < SIDE; i++)
                     sum += half[y][i] * bt[x][i];
-                t->v[(size_t)(y * SIDE + x) * t->position + (size_t)(c / THEO_KU) * t->chunk + (size_t)(c % THEO_KU)] = (float)sum;
+                t->v[(size_t)(y * SIDE + x) * t->position + (size_t)(c / THEO_KU) * t->chunk + (size_t)(c % THEO_KU)] =
+                    (float)sum;
             }
     }
 }
@@ -120,7 +121,9 @@ const theo_winograd_kernels theo_winograd_c = {input, output};
 
 /* ---- weights */
 
-size_t theo_winograd_packed_floats(int nr, int out_c, int in_c) { return POSITIONS * theo_gemm_packed_floats(nr, out_c, in_c); }
+size_t theo_winograd_packed_floats(int nr, int out_c, int in_c) {
+    return POSITIONS * theo_gemm_packed_floats(nr, out_c, in_c);
+}
 
 /* LANES output channels side by side: whole cache lines are written, and the compiler vectorises. */
 enum { LANES = 16 };

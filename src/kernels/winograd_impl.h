@@ -17,10 +17,12 @@
 #endif
 
 #define ROOT_HALF 0.70710678f /* a, the smaller point; the other is b = 2 a, and a b = 1 */
-#define ROOT_TWO 1.41421356f
+#define ROOT_TWO  1.41421356f
 
 /* The rows of B^T, d[0..5] -> [0], [1..2], [3..4], [5]. */
-VEC vf row_zero(vf d0, vf d2, vf d4) { return v_fnma(v_set1(2.5f), d2, v_add(d0, d4)); }
+VEC vf row_zero(vf d0, vf d2, vf d4) {
+    return v_fnma(v_set1(2.5f), d2, v_add(d0, d4));
+}
 VEC void rows_small(vf d1, vf d2, vf d3, vf d4, vf *plus, vf *minus) {
     vf even = v_fnma(v_set1(2.0f), d2, d4), odd = v_fnma(v_set1(2.0f), d1, d3);
     *plus = v_fma(v_set1(ROOT_HALF), odd, even);
@@ -31,7 +33,9 @@ VEC void rows_large(vf d1, vf d2, vf d3, vf d4, vf *plus, vf *minus) {
     *plus = v_fma(v_set1(ROOT_TWO), odd, even);
     *minus = v_fnma(v_set1(ROOT_TWO), odd, even);
 }
-VEC vf row_infinity(vf d1, vf d3, vf d5) { return row_zero(d1, d3, d5); }
+VEC vf row_infinity(vf d1, vf d3, vf d5) {
+    return row_zero(d1, d3, d5);
+}
 
 VEC vf input_load(const float *p, int n, const bool relu) {
     vf d = n >= VW ? v_load(p) : v_load_n(p, n);
@@ -138,9 +142,9 @@ VEC void output_rows(const theo_winograd_output *o, const target *to, int y, vf 
         UNROLL
         for (int i = 0; i < 2; i++)
             UNROLL
-            for (int x = 0; x < 4; x++)
-                if (whole || (y + i < to->h && x < to->w))
-                    pair[i][x] = add_residual(o, to, y + i, x, pair[i][x]);
+        for (int x = 0; x < 4; x++)
+            if (whole || (y + i < to->h && x < to->w))
+                pair[i][x] = add_residual(o, to, y + i, x, pair[i][x]);
     }
     if (o->pool2) {
         UNROLL
@@ -156,13 +160,13 @@ VEC void output_rows(const theo_winograd_output *o, const target *to, int y, vf 
         UNROLL
         for (int i = 0; i < 2; i++)
             UNROLL
-            for (int x = 0; x < 4; x++) {
-                float *p = to->out + (size_t)(y + i) * o->out_row + (size_t)x * o->out_pixel;
-                if (whole)
-                    output_store(o, p, pair[i][x]);
-                else if (y + i < to->h && x < to->w)
-                    v_store_n(p, to->n, pair[i][x]);
-            }
+        for (int x = 0; x < 4; x++) {
+            float *p = to->out + (size_t)(y + i) * o->out_row + (size_t)x * o->out_pixel;
+            if (whole)
+                output_store(o, p, pair[i][x]);
+            else if (y + i < to->h && x < to->w)
+                v_store_n(p, to->n, pair[i][x]);
+        }
     }
 }
 
@@ -179,7 +183,8 @@ VEC void output_vector(const theo_winograd_output *o, const float *m, int channe
     UNROLL
     for (int x = 0; x < 6; x++) {
         const float *p = m + (size_t)x * position;
-        narrow(v_load(p), v_load(p + row), v_load(p + 2 * row), v_load(p + 3 * row), v_load(p + 4 * row), v_load(p + 5 * row), t[x]);
+        narrow(v_load(p), v_load(p + row), v_load(p + 2 * row), v_load(p + 3 * row), v_load(p + 4 * row), v_load(p + 5 * row),
+               t[x]);
     }
     bool whole = to->h == 4 && to->w == 4 && to->n == VW;
     UNROLL

@@ -1,6 +1,6 @@
 /* Matrix multiplication on packed panels: packing, tiles, epilogues; timed through the driver, as networks use it. */
-#include "check.h"
 #include "base/error.h"
+#include "check.h"
 #include "engine/linear.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,9 @@ typedef struct product {
     const float *before; /* [m][n]: added, or NULL */
 } product;
 
-static size_t up(int n, int unit) { return ((size_t)n + (size_t)unit - 1) / (size_t)unit * (size_t)unit; }
+static size_t up(int n, int unit) {
+    return ((size_t)n + (size_t)unit - 1) / (size_t)unit * (size_t)unit;
+}
 
 static void multiply(check *c, const theo_gemm_kernels *g, const product *p, float *out) {
     size_t mr = (size_t)g->mr, nr = (size_t)g->nr, depth = up(p->k, THEO_KU);
@@ -32,8 +34,15 @@ static void multiply(check *c, const theo_gemm_kernels *g, const product *p, flo
             for (int r = 0; r < rows && p->before; r++)
                 for (int q = 0; q < g->nr; q++)
                     tile[r * g->nr + q] = q < cols ? p->before[(size_t)(i + r) * (size_t)p->n + (size_t)(j + q)] : 0.0f;
-            theo_gemm_tile t = {.a = a, .b = panels + (size_t)j * depth, .ahead = a, .ahead_step = 16, .c = tile, .rows = rows, .cols = cols,
-                                .chunks = (int)depth / THEO_KU, .add = p->before != NULL};
+            theo_gemm_tile t = {.a = a,
+                                .b = panels + (size_t)j * depth,
+                                .ahead = a,
+                                .ahead_step = 16,
+                                .c = tile,
+                                .rows = rows,
+                                .cols = cols,
+                                .chunks = (int)depth / THEO_KU,
+                                .add = p->before != NULL};
             g->tile(&t);
             for (int r = 0; r < rows; r++)
                 for (int q = 0; q < cols; q++)
@@ -166,7 +175,9 @@ static void run(void *context) {
     theo_linear_run(&j->call, j->pool, j->scratch);
 }
 
-static double flops(int m, int k, int n) { return 2.0 * m * k * n; }
+static double flops(int m, int k, int n) {
+    return 2.0 * m * k * n;
+}
 
 /* One call of so many rows, at a level, on so many threads. */
 static double time_at(check *c, theo_cpu level, int threads, int m, int k, int n) {
@@ -178,7 +189,8 @@ static double time_at(check *c, theo_cpu level, int threads, int m, int k, int n
              .pool = threads > 1 ? c->pool : NULL,
              .scratch = theo_alloc_aligned(theo_linear_scratch_bytes(packed, m, threads))};
     /* Large pages, as a plan's memory. */
-    float *in = theo_alloc_aligned((size_t)m * (size_t)k * sizeof(float)), *out = theo_alloc_aligned((size_t)m * (size_t)n * sizeof(float));
+    float *in = theo_alloc_aligned((size_t)m * (size_t)k * sizeof(float)),
+          *out = theo_alloc_aligned((size_t)m * (size_t)n * sizeof(float));
     double seconds = 0.0;
     if (j.scratch && in && out) {
         check_fill(c, CHECK_NORMAL, in, (size_t)m * (size_t)k);
@@ -200,8 +212,11 @@ static void time_one(check *c, int m, int k, int n) {
     double c_seconds = time_at(c, THEO_CPU_C, 1, 8, k, n);
     for (int threads = 1; threads <= c->threads; threads += c->threads - 1) {
         check_report(c, what,
-                     (check_result){.flops = flops(m, k, n), .seconds = time_at(c, c->k->level, threads, m, k, n),
-                                    .c_work = flops(8, k, n), .c_seconds = c_seconds, .threads = threads});
+                     (check_result){.flops = flops(m, k, n),
+                                    .seconds = time_at(c, c->k->level, threads, m, k, n),
+                                    .c_work = flops(8, k, n),
+                                    .c_seconds = c_seconds,
+                                    .threads = threads});
         if (c->threads == 1)
             break;
     }
@@ -213,9 +228,9 @@ static void bench(check *c) {
         {1024, 1024, 3072}, {1369, 1024, 3072}, {1825, 1024, 3072}, /* qkv of ViT-L */
         {1024, 1024, 1024}, {1369, 1024, 1024}, {1825, 1024, 1024}, /* its projection */
         {1024, 1024, 4096}, {1369, 1024, 4096}, {1825, 1024, 4096}, /* its MLP */
-        {1024, 4096, 1024}, {1369, 4096, 1024}, {1825, 4096, 1024},
-        {1024, 768, 2304},  {1024, 768, 768},   {1024, 768, 3072},  {1024, 3072, 768}, /* DUSt3R's decoder */
-        {4800, 256, 65},    {4800, 256, 256},                                          /* SuperPoint's heads at 480x640 */
+        {1024, 4096, 1024}, {1369, 4096, 1024}, {1825, 4096, 1024}, {1024, 768, 2304},
+        {1024, 768, 768},   {1024, 768, 3072},  {1024, 3072, 768}, /* DUSt3R's decoder */
+        {4800, 256, 65},    {4800, 256, 256},                      /* SuperPoint's heads at 480x640 */
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         time_one(c, shapes[i][0], shapes[i][1], shapes[i][2]);

@@ -1,6 +1,6 @@
 /* Winograd's transforms; timed through the driver, as networks use them. */
-#include "check.h"
 #include "base/error.h"
+#include "check.h"
 #include "engine/conv3x3.h"
 #include <math.h>
 #include <stdio.h>
@@ -106,8 +106,9 @@ static void prove_output_one(check *c, check_kind kind) {
     for (size_t i = 0; i < n; i++)
         bound[i] = largest * most * 16.0f * 0x1p-24f;
     check_compare(c, "out", got, want, bound, n);
-    check_end(c, "%d channels, %d x %d, act %d%s%s%s%s%s", o.channels, o.w, o.h, (int)o.epilogue.act, o.epilogue.bias ? ", bias" : "",
-              o.epilogue.scale ? ", affine" : "", o.residual ? ", residual" : "", o.pool2 ? ", pool" : "", o.stream ? ", stream" : "");
+    check_end(c, "%d channels, %d x %d, act %d%s%s%s%s%s", o.channels, o.w, o.h, (int)o.epilogue.act,
+              o.epilogue.bias ? ", bias" : "", o.epilogue.scale ? ", affine" : "", o.residual ? ", residual" : "",
+              o.pool2 ? ", pool" : "", o.stream ? ", stream" : "");
 }
 
 static void prove_output(check *c) {
@@ -133,7 +134,9 @@ typedef struct shape {
     bool pool2;
 } shape;
 
-static double flops(shape s) { return 18.0 * s.in_c * s.out_c * s.h * s.w; }
+static double flops(shape s) {
+    return 18.0 * s.in_c * s.out_c * s.h * s.w;
+}
 
 /* Against the direct form at some pixels: prints the error in units of the output's rms. */
 static void accuracy(check *c, const theo_conv3x3_call *call, const float *weight) {
@@ -141,7 +144,8 @@ static void accuracy(check *c, const theo_conv3x3_call *call, const float *weigh
     const int samples = 2000;
     int in_c = call->weight->in_c;
     for (int i = 0; i < samples; i++) {
-        int y = check_between(c, 0, call->h - 1), x = check_between(c, 0, call->w - 1), o = check_between(c, 0, call->weight->out_c - 1);
+        int y = check_between(c, 0, call->h - 1), x = check_between(c, 0, call->w - 1),
+            o = check_between(c, 0, call->weight->out_c - 1);
         double want = (double)call->weight->bias[o];
         for (int k = 0; k < 9; k++) {
             int py = y + k / 3 - 1, px = x + k % 3 - 1;
@@ -168,8 +172,15 @@ static double time_at(check *c, theo_cpu level, int threads, shape s, bool check
     if (theo_packed_conv(&packed, level, s.out_c, s.in_c, 3, weight, bias, NULL) != THEO_OK)
         return 0.0;
     size_t side = s.pool2 ? 2 : 1;
-    job j = {.call = {.weight = packed, .h = s.h, .w = s.w, .stride = 1, .in_row = w * in_c, .in_pixel = in_c, .pool2 = s.pool2,
-                      .out_row = w / side * out_c, .out_pixel = out_c},
+    job j = {.call = {.weight = packed,
+                      .h = s.h,
+                      .w = s.w,
+                      .stride = 1,
+                      .in_row = w * in_c,
+                      .in_pixel = in_c,
+                      .pool2 = s.pool2,
+                      .out_row = w / side * out_c,
+                      .out_pixel = out_c},
              .pool = threads > 1 ? c->pool : NULL};
     float *in = theo_alloc_aligned(h * w * in_c * sizeof(float)); /* large pages, as a plan's memory */
     j.call.in = in;
@@ -197,8 +208,11 @@ static void time_one(check *c, shape s) {
     double c_seconds = time_at(c, THEO_CPU_C, 1, few, false);
     for (int threads = 1; threads <= c->threads; threads += c->threads - 1) {
         check_report(c, what,
-                     (check_result){.flops = flops(s), .seconds = time_at(c, c->k->level, threads, s, threads == 1 && !s.pool2),
-                                    .c_work = flops(few), .c_seconds = c_seconds, .threads = threads});
+                     (check_result){.flops = flops(s),
+                                    .seconds = time_at(c, c->k->level, threads, s, threads == 1 && !s.pool2),
+                                    .c_work = flops(few),
+                                    .c_seconds = c_seconds,
+                                    .threads = threads});
         if (c->threads == 1)
             break;
     }

@@ -11,7 +11,9 @@ static int between(int low, int high) {
     state = state * 1664525u + 1013904223u;
     return low + (int)((state >> 8) % (uint32_t)(high - low + 1));
 }
-static float uniform(void) { return (float)between(-1000000, 1000000) / 1000000.0f; }
+static float uniform(void) {
+    return (float)between(-1000000, 1000000) / 1000000.0f;
+}
 static float *values(size_t n) {
     float *x = theo_alloc_aligned((n + 16) * sizeof(float));
     for (size_t i = 0; i < n; i++)
@@ -74,11 +76,21 @@ static void test_linear(theo_cpu level) {
     int m = between(1, 60), k = between(1, 2) == 1 ? between(1, 80) : between(250, 600), n = between(1, 100);
     size_t outputs = (size_t)m * (size_t)n;
     extras e = some_extras(n, outputs);
-    float *in = values((size_t)m * (size_t)k), *weight = values((size_t)n * (size_t)k), *first = values(outputs), *out = values(outputs);
+    float *in = values((size_t)m * (size_t)k), *weight = values((size_t)n * (size_t)k), *first = values(outputs),
+          *out = values(outputs);
     theo_packed *packed;
     CHECK(theo_packed_linear(&packed, level, n, k, weight, e.bias, NULL) == THEO_OK);
-    theo_linear_call call = {.weight = packed, .rows = m, .in = in, .in_pitch = (size_t)k, .out = first, .out_pitch = (size_t)n,
-                             .act = e.act, .scale = e.scale, .shift = e.shift, .residual = e.residual, .residual_pitch = (size_t)n};
+    theo_linear_call call = {.weight = packed,
+                             .rows = m,
+                             .in = in,
+                             .in_pitch = (size_t)k,
+                             .out = first,
+                             .out_pitch = (size_t)n,
+                             .act = e.act,
+                             .scale = e.scale,
+                             .shift = e.shift,
+                             .residual = e.residual,
+                             .residual_pitch = (size_t)n};
     run_linear(call, 0);
     double worst = 0.0;
     for (int i = 0; i < m; i++)
@@ -94,7 +106,8 @@ static void test_linear(theo_cpu level) {
     for (int p = 1; p < 4; p++) {
         memset(out, 0, outputs * sizeof(float));
         run_linear(call, p);
-        CHECK_MSG(memcmp(out, first, outputs * sizeof(float)) == 0, "%d x %d -> %d differs on %d threads", m, k, n, thread_counts[p]);
+        CHECK_MSG(memcmp(out, first, outputs * sizeof(float)) == 0, "%d x %d -> %d differs on %d threads", m, k, n,
+                  thread_counts[p]);
     }
     /* The second half of the rows alone. */
     call.rows = m - m / 2;
@@ -139,7 +152,8 @@ static double conv_at(const theo_conv3x3_call *c, const float *weight, int y, in
 
 /* Largest difference from plain loops, or -1 where pooling differs from pooling the unpooled values. */
 static double conv_error(const theo_conv3x3_call *c, const extras *e, const float *weight) {
-    int out_h = (c->h - 1) / c->stride + 1, out_w = (c->w - 1) / c->stride + 1, channels = c->weight->out_c, side = c->pool2 ? 2 : 1;
+    int out_h = (c->h - 1) / c->stride + 1, out_w = (c->w - 1) / c->stride + 1, channels = c->weight->out_c,
+        side = c->pool2 ? 2 : 1;
     double worst = 0.0;
     for (int y = 0; y < out_h / side; y++)
         for (int x = 0; x < out_w / side; x++)
@@ -171,16 +185,28 @@ static void test_conv(theo_cpu level, int in_c) {
     int out_c = between(1, 70), h = between(1, 21), w = between(1, 37);
     size_t pixels = (size_t)h * (size_t)w, outputs = pixels * (size_t)out_c;
     extras e = some_extras(out_c, outputs);
-    float *in = values(pixels * (size_t)in_c), *weight = values((size_t)(out_c * in_c * 9)), *first = values(outputs), *out = values(outputs);
+    float *in = values(pixels * (size_t)in_c), *weight = values((size_t)(out_c * in_c * 9)), *first = values(outputs),
+          *out = values(outputs);
     theo_packed *packed;
     CHECK(theo_packed_conv(&packed, level, out_c, in_c, 3, weight, e.bias, NULL) == THEO_OK);
     bool winograd = packed->form == THEO_PACKED_WINOGRAD;
     if (!winograd && e.act == THEO_ACT_GELU)
         e.act = THEO_ACT_RELU;
-    theo_conv3x3_call call = {.weight = packed, .h = h, .w = w, .stride = winograd ? 1 : between(1, 2),
-                              .padding = between(0, 1) ? THEO_PAD_ZERO : THEO_PAD_REPLICATE, .relu_input = winograd && between(0, 3) == 0,
-                              .in = in, .in_row = (size_t)(w * in_c), .in_pixel = (size_t)in_c, .act = e.act, .scale = e.scale,
-                              .shift = e.shift, .pool2 = between(0, 1) == 1, .out = first, .out_pixel = (size_t)out_c};
+    theo_conv3x3_call call = {.weight = packed,
+                              .h = h,
+                              .w = w,
+                              .stride = winograd ? 1 : between(1, 2),
+                              .padding = between(0, 1) ? THEO_PAD_ZERO : THEO_PAD_REPLICATE,
+                              .relu_input = winograd && between(0, 3) == 0,
+                              .in = in,
+                              .in_row = (size_t)(w * in_c),
+                              .in_pixel = (size_t)in_c,
+                              .act = e.act,
+                              .scale = e.scale,
+                              .shift = e.shift,
+                              .pool2 = between(0, 1) == 1,
+                              .out = first,
+                              .out_pixel = (size_t)out_c};
     int out_w = (w - 1) / call.stride + 1, out_h = (h - 1) / call.stride + 1, side = call.pool2 ? 2 : 1;
     call.residual = e.residual;
     call.residual_row = (size_t)(out_w * out_c);
@@ -195,7 +221,8 @@ static void test_conv(theo_cpu level, int in_c) {
     for (int p = 1; p < 4; p++) {
         memset(out, 0, written);
         run_conv(call, p);
-        CHECK_MSG(memcmp(out, first, written) == 0, "%d -> %d @ %dx%d differs on %d threads", in_c, out_c, w, h, thread_counts[p]);
+        CHECK_MSG(memcmp(out, first, written) == 0, "%d -> %d @ %dx%d differs on %d threads", in_c, out_c, w, h,
+                  thread_counts[p]);
     }
     if (winograd && call.padding == THEO_PAD_ZERO) {
         theo_conv3x3_call made = call;
@@ -219,8 +246,17 @@ static void test_part(theo_cpu level) {
     float *in = values(H * W * C), *weight = values(O * C * 9), *whole = values(H * W * O), *part = values(PART_H * PART_W * O);
     theo_packed *packed;
     CHECK(theo_packed_conv(&packed, level, O, C, 3, weight, NULL, NULL) == THEO_OK);
-    theo_conv3x3_call call = {.weight = packed, .h = H, .w = W, .stride = 1, .in = in, .in_row = W * C, .in_pixel = C,
-                              .act = THEO_ACT_RELU, .out = whole, .out_row = W * O, .out_pixel = O};
+    theo_conv3x3_call call = {.weight = packed,
+                              .h = H,
+                              .w = W,
+                              .stride = 1,
+                              .in = in,
+                              .in_row = W * C,
+                              .in_pixel = C,
+                              .act = THEO_ACT_RELU,
+                              .out = whole,
+                              .out_row = W * O,
+                              .out_pixel = O};
     run_conv(call, 1);
     call.in = in + (Y * W + X) * C;
     call.h = PART_H;

@@ -41,7 +41,8 @@ static const kind kinds[] = {
 };
 
 static unsigned char sample(int x, int y, int channel) {
-    const double wave = sin(0.11 * x * (channel + 1)) * cos(0.17 * y + channel), edge = (x / 9 + y / 7 + channel) % 3 == 0 ? 50 : 0;
+    const double wave = sin(0.11 * x * (channel + 1)) * cos(0.17 * y + channel),
+                 edge = (x / 9 + y / 7 + channel) % 3 == 0 ? 50 : 0;
     return (unsigned char)(110 + 80 * wave + edge);
 }
 
