@@ -121,7 +121,8 @@ THEO_API void theo_pool_close(theo_pool *pool);
 typedef enum theo_pixel { THEO_U8 = 0, THEO_U16 = 1, THEO_F32 = 2 } theo_pixel;
 
 /* Interleaved pixels, channels in the order gray | gray,alpha | R,G,B | R,G,B,A. A caller may fill one over its own memory
- * (zero the whole struct first); F32 samples are in [0, 1]. The library reads `pixels` during a call only. */
+ * (zero the whole struct first); F32 samples are in [0, 1]. Pixels and rows start at multiples of a sample's size. The library
+ * reads `pixels` during a call only. */
 typedef struct theo_image {
     int width, height, channels; /* channels 1..4 */
     theo_pixel type;

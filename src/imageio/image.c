@@ -71,7 +71,11 @@ theo_status theo_image_check(const theo_image *image, const char *what, theo_err
     if (image->type < THEO_U8 || image->type > THEO_F32)
         return theo_fail(err, THEO_ARGUMENT, NULL, what, "the image has pixel type %d: allowed are 0 (U8), 1 (U16) and 2 (F32)",
                          (int)image->type);
-    const size_t tight = (size_t)image->width * (size_t)image->channels * theo_pixel_bytes(image->type);
+    const size_t sample = theo_pixel_bytes(image->type);
+    if ((uintptr_t)image->pixels % sample || image->row_bytes % sample)
+        return theo_fail(err, THEO_ARGUMENT, NULL, what,
+                         "the image's pixels and rows must start at multiples of a sample's %zu bytes", sample);
+    const size_t tight = (size_t)image->width * (size_t)image->channels * sample;
     if (image->row_bytes && image->row_bytes < tight)
         return theo_fail(err, THEO_ARGUMENT, NULL, what, "the image's rows are %zu bytes apart but %zu bytes long",
                          image->row_bytes, tight);

@@ -1,28 +1,12 @@
 #include "models/superpoint_input.h"
+#include "imageio/image.h"
 #include "imageio/resize.h"
 #include "models/superpoint.h"
 #include <math.h>
 
-static theo_status check_image(const theo_image *image, theo_error *err) {
-    static const size_t sample_bytes[] = {1, 2, 4};
-    if (!image)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "image", "is NULL");
-    if (image->width < 1 || image->height < 1 || !image->pixels)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "image", "has no pixels (%dx%d)", image->width, image->height);
-    if (image->channels < 1 || image->channels > 4)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "image", "has %d channels: allowed are 1 to 4", image->channels);
-    if ((int)image->type < THEO_U8 || (int)image->type > THEO_F32)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "image", "has pixels of unknown type %d", (int)image->type);
-    size_t row = (size_t)image->width * (size_t)image->channels * sample_bytes[image->type];
-    if (image->row_bytes && image->row_bytes < row)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "image", "row_bytes %zu is less than the %zu bytes of a row", image->row_bytes,
-                         row);
-    return THEO_OK;
-}
-
 theo_status theo_superpoint_network_size(const theo_image *image, const theo_detect_options *o, int *width, int *height,
                                          theo_error *err) {
-    THEO_TRY(check_image(image, err));
+    THEO_TRY(theo_image_check(image, "image", err));
     int64_t w = o->net_width, h = o->net_height;
     if (o->fit == THEO_FIT_NATIVE) {
         w = image->width;
@@ -56,7 +40,7 @@ static void read_in_place(theo_superpoint_input *in, const theo_image *image, bo
     bool is_color = image->channels >= 3;
     in->samples = image->pixels;
     in->step = image->channels;
-    in->row_bytes = image->row_bytes ? image->row_bytes : (size_t)image->width * (size_t)image->channels;
+    in->row_bytes = theo_image_row_bytes(image);
     in->red = is_color && bgr ? 2 : 0;
     in->blue = 2 - in->red;
 }

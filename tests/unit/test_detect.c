@@ -249,6 +249,10 @@ static void test_bad_options(void) {
     CHECK(theo_detect(session, &broken, &o, &k, &test_error) == THEO_ARGUMENT);
     broken = (theo_image){.width = 64, .height = 64, .channels = 3, .row_bytes = 100, .pixels = image->pixels};
     CHECK(theo_detect(session, &broken, &o, &k, &test_error) == THEO_ARGUMENT);
+    broken = (theo_image){.width = 20, .height = 20, .channels = 1, .type = THEO_U16, .pixels = (const char *)image->pixels + 1};
+    CHECK(theo_detect(session, &broken, &o, &k, &test_error) == THEO_ARGUMENT);
+    broken = (theo_image){.width = 20, .height = 20, .channels = 1, .type = THEO_F32, .row_bytes = 82, .pixels = image->pixels};
+    CHECK(theo_detect(session, &broken, &o, &k, &test_error) == THEO_ARGUMENT);
     CHECK(theo_detect(session, NULL, &o, &k, &test_error) == THEO_ARGUMENT);
     CHECK(theo_detect(NULL, image, &o, &k, &test_error) == THEO_ARGUMENT);
     const float far[] = {NAN, 0};
