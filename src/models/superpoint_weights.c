@@ -1,5 +1,6 @@
 /* superpoint_weights.c - from the tensors of a checkpoint to packed layers: names, checks, batch norm. */
 #include "base/error.h"
+#include "formats/text.h"
 #include "models/superpoint.h"
 #include "models/superpoint_names.h"
 #include <math.h>
@@ -313,7 +314,7 @@ static theo_status load_heads(theo_superpoint *n, const theo_weights *weights, c
     return status;
 }
 
-static void describe(theo_superpoint *n, const layer_source source[THEO_SP_LAYERS], bool descriptors) {
+static void count_sizes(theo_superpoint *n, const layer_source source[THEO_SP_LAYERS]) {
     for (theo_superpoint_layer l = 0; l < THEO_SP_LAYERS; l++) {
         for (int i = 0; i < THEO_SP_CONV_PARTS; i++)
             n->parameters += source[l].conv[i] ? source[l].conv[i]->elements : 0;
@@ -324,18 +325,29 @@ static void describe(theo_superpoint *n, const layer_source source[THEO_SP_LAYER
                                      &n->conv4a, &n->conv4b, &n->convPa, &n->convPb, &n->heads,  &n->convDb};
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
         n->weight_bytes += convs[i]->packed ? theo_packed_bytes(convs[i]->packed) : 0;
-    size_t at = (size_t)snprintf(n->config_json, sizeof n->config_json, "{\"kind\": \"%s\", \"encoder\": [",
-                                 theo_superpoint_kind_name(n->kind));
+}
+
+/* config_json: through theo_text, since the caller's locale may write eps with a comma. */
+static theo_status describe_config(theo_superpoint *n, const theo_weights *weights, const layer_source source[THEO_SP_LAYERS],
+                                   theo_error *err) {
+    theo_text json = {0};
+    theo_text_printf(&json, "{\"kind\": \"%s\", \"encoder\": [", theo_superpoint_kind_name(n->kind));
     for (theo_superpoint_layer l = THEO_SP_1A; l <= THEO_SP_4B; l++)
-        at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "%s%d", l ? ", " : "", source[l].out);
-    at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at,
-                           "], \"detector\": [%d, %d], \"descriptor\": ", source[THEO_SP_PA].out, source[THEO_SP_PB].out);
-    at += descriptors ? (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "[%d, %d]", source[THEO_SP_DA].out,
-                                         source[THEO_SP_DB].out)
-                      : (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, "null");
-    if (n->bn_eps > 0)
-        at += (size_t)snprintf(n->config_json + at, sizeof n->config_json - at, ", \"bn_eps\": %g", n->bn_eps);
-    snprintf(n->config_json + at, sizeof n->config_json - at, "}");
+        theo_text_printf(&json, "%s%d", l ? ", " : "", source[l].out);
+    theo_text_printf(&json, "], \"detector\": [%d, %d], \"descriptor\": ", source[THEO_SP_PA].out, source[THEO_SP_PB].out);
+    if (n->descriptor_dim)
+        theo_text_printf(&json, "[%d, %d]", source[THEO_SP_DA].out, source[THEO_SP_DB].out);
+    else
+        theo_text_printf(&json, "null");
+    if (n->bn_eps > 0) {
+        theo_text_printf(&json, ", \"bn_eps\": ");
+        theo_text_add_json_number(&json, n->bn_eps);
+    }
+    theo_text_printf(&json, "}");
+    theo_status status = json.failed ? out_of_memory(weights, err) : THEO_OK;
+    snprintf(n->config_json, sizeof n->config_json, "%s", status ? "" : json.data);
+    theo_text_free(&json);
+    return status;
 }
 
 static theo_status take_fingerprint(theo_superpoint *n, const theo_weights *weights, const theo_weight *w, theo_error *err) {
@@ -395,11 +407,13 @@ theo_status theo_superpoint_load(theo_superpoint **network, const theo_weights *
     n->kind = set->kind;
     n->bn_eps = bn_eps > 0 ? bn_eps : set->bn_eps;
     theo_status status = load_all(n, weights, source, descriptors, level, err);
+    if (!status)
+        status = describe_config(n, weights, source, err);
     if (status) {
         theo_superpoint_free(n);
         return status;
     }
-    describe(n, source, descriptors);
+    count_sizes(n, source);
     *network = n;
     return THEO_OK;
 }
