@@ -1,9 +1,11 @@
 /* cpu_backend.c - recorded ops to the drivers of this machine. */
 #include "base/error.h"
+#include "engine/attention.h"
 #include "engine/conv3x3.h"
 #include "engine/linear.h"
 #include "engine/op.h"
 #include "engine/row_ops.h"
+#include <string.h>
 
 /* ---- linear */
 
@@ -20,12 +22,49 @@ static theo_linear_call linear_call(const theo_op *op, const theo_call *c) {
         .shift = op->layer.epilogue.shift,
         .residual = c->residual.data,
         .residual_pitch = c->residual.pitch,
+        .map_w = c->in.w,
     };
 }
 
 static void run_linear(const theo_op *op, const theo_call *c) {
     theo_linear_call call = linear_call(op, c);
     theo_linear_run(&call, c->pool, c->scratch);
+}
+
+/* Tokens: the table's first row, then the patches with their positions on top. */
+static void run_embed(const theo_op *op, const theo_call *c) {
+    size_t width = (size_t)c->out.c;
+    theo_linear_call call = linear_call(op, c);
+    memcpy(c->out.data, op->table, width * sizeof(float));
+    call.out += c->out.pitch;
+    call.residual = op->table + width;
+    call.residual_pitch = width;
+    theo_linear_run(&call, c->pool, c->scratch);
+}
+
+/* ---- attention */
+
+static theo_attention_call attention_call(const theo_op *op, const theo_call *c) {
+    return (theo_attention_call){
+        .kernels = op->kernels,
+        .heads = op->size,
+        .dim = c->in.c / op->size,
+        .queries = c->in.h * c->in.w,
+        .keys = c->keys.h * c->keys.w,
+        .q = c->in.data,
+        .k = c->keys.data,
+        .v = c->values.data,
+        .q_pitch = c->in.pitch,
+        .k_pitch = c->keys.pitch,
+        .v_pitch = c->values.pitch,
+        .out = c->out.data,
+        .out_pitch = c->out.pitch,
+    };
+}
+
+static void run_attention(const theo_op *op, const theo_call *c) {
+    theo_attention_call call = attention_call(op, c);
+    theo_attention_run(&call, c->pool, c->scratch);
 }
 
 /* ---- 3x3 convolutions */
@@ -37,6 +76,7 @@ static theo_conv3x3_call conv_call(const theo_op *op, const theo_call *c) {
         .w = c->in.w,
         .stride = op->stride,
         .padding = op->padding,
+        .relu_input = op->relu_input,
         .in = c->in.data,
         .in_row = (size_t)c->in.w * c->in.pitch,
         .in_pixel = c->in.pitch,
@@ -96,9 +136,16 @@ static void run_conv_conv(const theo_op *op, const theo_call *c) {
 /* ---- choosing */
 
 static void prepare_linear(theo_op *op, const theo_call *shapes) {
-    op->method = "linear";
+    op->method = op->layer.weight->kernel == 2 ? "transposed conv2x2" : "linear";
     op->scratch_bytes = theo_linear_scratch_bytes(op->layer.weight, shapes->in.h * shapes->in.w, theo_pool_threads(shapes->pool));
     op->run = run_linear;
+}
+
+static void prepare_attention(theo_op *op, const theo_call *shapes) {
+    theo_attention_call call = attention_call(op, shapes);
+    op->method = "attention";
+    op->scratch_bytes = theo_attention_scratch_bytes(&call, theo_pool_threads(shapes->pool));
+    op->run = run_attention;
 }
 
 static void prepare_conv(theo_op *op, const theo_call *shapes) {
@@ -139,6 +186,26 @@ static theo_status prepare(theo_op *op, const theo_call *shapes, theo_cpu level,
     case THEO_OP_L2_NORM:
         op->method = "l2 norm";
         op->run = theo_run_l2_norm;
+        return THEO_OK;
+    case THEO_OP_LAYER_NORM:
+        op->method = "layer norm";
+        op->run = theo_run_layer_norm;
+        return THEO_OK;
+    case THEO_OP_ATTENTION:
+        prepare_attention(op, shapes);
+        return THEO_OK;
+    case THEO_OP_PATCHES:
+        op->method = "patches";
+        op->run = theo_run_patches;
+        return THEO_OK;
+    case THEO_OP_EMBED:
+        prepare_linear(op, shapes);
+        op->method = "embedding";
+        op->run = run_embed;
+        return THEO_OK;
+    case THEO_OP_PIXEL_SHUFFLE2:
+        op->method = "pixel shuffle";
+        op->run = theo_run_pixel_shuffle2;
         return THEO_OK;
     }
     return theo_fail(err, THEO_UNSUPPORTED, NULL, op->name, "the CPU backend has no operation number %d", (int)op->kind);

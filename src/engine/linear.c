@@ -16,6 +16,7 @@ typedef struct job {
     const theo_gemm_kernels *gemm;
     int chunks;                    /* of K */
     int row_panels, column_panels; /* of C */
+    int phase_panels;              /* B panels of one of the four phases of transposed weights; else all of them */
     int row_blocks, column_blocks;
     size_t pack_floats, scratch_floats; /* of one worker: the packed rows come first, then the sums */
     float *scratch;
@@ -52,8 +53,9 @@ static job plan_job(const theo_packed *weight, int rows, int threads) {
     job j = {.gemm = gemm};
     j.chunks = div_up(weight->in_c, THEO_KU);
     j.row_panels = div_up(rows, gemm->mr);
-    j.column_panels = div_up(weight->out_c, gemm->nr);
-    choose_blocks(&j, j.chunks > DEPTH ? div_up(weight->out_c, SUM_COLUMNS) : 1, threads);
+    j.phase_panels = div_up(weight->out_c, gemm->nr);
+    j.column_panels = (weight->kernel == 2 ? 4 : 1) * j.phase_panels;
+    choose_blocks(&j, j.chunks > DEPTH ? div_up(j.column_panels * gemm->nr, SUM_COLUMNS) : 1, threads);
     int panels = div_up(j.row_panels, j.row_blocks), columns = div_up(j.column_panels, j.column_blocks);
     j.pack_floats = (size_t)panels * (size_t)min_int(j.chunks, DEPTH) * (size_t)(gemm->mr * THEO_KU);
     size_t tile = (size_t)(gemm->mr * gemm->nr);
@@ -66,7 +68,8 @@ size_t theo_linear_scratch_bytes(const theo_packed *weight, int rows, int thread
     return plan_job(weight, rows, threads).scratch_floats * (size_t)threads * sizeof(float);
 }
 
-static theo_gemm_finish finish_of(const theo_linear_call *call, int row, int rows, int column, int columns) {
+/* The first of the rows goes to pixel `at` of the output, the others `step` pixels behind one another. */
+static theo_gemm_finish finish_of(const theo_linear_call *call, size_t at, size_t step, int rows, int column, int columns) {
     return (theo_gemm_finish){
         .rows = rows,
         .cols = columns,
@@ -74,10 +77,10 @@ static theo_gemm_finish finish_of(const theo_linear_call *call, int row, int row
                      .act = call->act,
                      .scale = call->scale ? call->scale + column : NULL,
                      .shift = call->shift ? call->shift + column : NULL},
-        .residual = call->residual ? call->residual + (size_t)row * call->residual_pitch + column : NULL,
-        .residual_pitch = call->residual_pitch,
-        .out = call->out + (size_t)row * call->out_pitch + column,
-        .out_pitch = call->out_pitch,
+        .residual = call->residual ? call->residual + at * call->residual_pitch + column : NULL,
+        .residual_pitch = step * call->residual_pitch,
+        .out = call->out + at * call->out_pitch + column,
+        .out_pitch = step * call->out_pitch,
     };
 }
 
@@ -93,6 +96,10 @@ static int rows_of(const job *j, int p) {
     return min_int(j->gemm->mr, j->call->rows - p * j->gemm->mr);
 }
 
+static int columns_of(const job *j, int q) {
+    return min_int(j->gemm->nr, j->call->weight->out_c - q % j->phase_panels * j->gemm->nr);
+}
+
 /* Chunks k0 .. k0 + depth - 1 of the rows. */
 static void pack(const block *b, int k0, int depth) {
     const job *j = b->j;
@@ -106,7 +113,9 @@ static void pack(const block *b, int k0, int depth) {
 /* Fetches the output's cache lines of tile (p, q) for writing, so that they are there when its sums are complete. */
 static void fetch_output(const job *j, int p, int q) {
     const theo_linear_call *call = j->call;
-    int columns = min_int(j->gemm->nr, call->weight->out_c - q * j->gemm->nr), rows = rows_of(j, p);
+    if (call->weight->kernel == 2) /* rows that are not neighbours */
+        return;
+    int columns = columns_of(j, q), rows = rows_of(j, p);
     const float *out = call->out + (size_t)(p * j->gemm->mr) * call->out_pitch + (size_t)(q * j->gemm->nr);
     for (int r = 0; r < rows; r++, out += call->out_pitch)
         for (int i = 0; i < columns; i += 16)
@@ -117,8 +126,7 @@ static void fetch_output(const job *j, int p, int q) {
 static void multiply(const block *b, int q, int k0, int depth, float *sums) {
     const job *j = b->j;
     int mr = j->gemm->mr, nr = j->gemm->nr;
-    theo_gemm_tile t = {.cols = min_int(nr, j->call->weight->out_c - q * nr),
-                        .ahead_step = (size_t)min_int(16, div_up(2 * nr, b->p1 - b->p0))};
+    theo_gemm_tile t = {.cols = columns_of(j, q), .ahead_step = (size_t)min_int(16, div_up(2 * nr, b->p1 - b->p0))};
     t.b = j->call->weight->data + ((size_t)q * (size_t)j->chunks + (size_t)k0) * (size_t)(THEO_KU * nr);
     for (int chunk = 0; chunk < depth; chunk += SLICE) {
         t.chunks = min_int(SLICE, depth - chunk);
@@ -142,13 +150,31 @@ static void multiply(const block *b, int q, int k0, int depth, float *sums) {
     }
 }
 
+/* Rows of one phase of a transposed convolution: as far as the end of the map's row at a time. */
+static void finish_transposed(const job *j, int row, int rows, int q, const float *sums) {
+    const theo_linear_call *call = j->call;
+    int w = call->map_w, phase = q / j->phase_panels, column = q % j->phase_panels * j->gemm->nr;
+    for (int count; rows > 0; row += count, rows -= count, sums += count * j->gemm->nr) {
+        size_t y = (size_t)(row / w), x = (size_t)(row % w);
+        count = min_int(rows, w - (int)x);
+        size_t at = (2 * y + (size_t)(phase / 2)) * 2 * (size_t)w + 2 * x + (size_t)(phase % 2);
+        theo_gemm_finish f = finish_of(call, at, 2, count, column, columns_of(j, q));
+        f.c = sums;
+        j->gemm->finish(&f);
+    }
+}
+
 static void finish(const block *b, int q, const float *sums) {
     const job *j = b->j;
-    int mr = j->gemm->mr, nr = j->gemm->nr, columns = min_int(nr, j->call->weight->out_c - q * nr);
-    for (int p = b->p0; p < b->p1; p++) {
-        theo_gemm_finish f = finish_of(j->call, p * mr, rows_of(j, p), q * nr, columns);
-        f.c = sums + (size_t)((p - b->p0) * mr * nr);
-        j->gemm->finish(&f);
+    int mr = j->gemm->mr, nr = j->gemm->nr;
+    for (int p = b->p0; p < b->p1; p++, sums += mr * nr) {
+        if (j->call->weight->kernel == 2) {
+            finish_transposed(j, p * mr, rows_of(j, p), q, sums);
+        } else {
+            theo_gemm_finish f = finish_of(j->call, (size_t)(p * mr), 1, rows_of(j, p), q * nr, columns_of(j, q));
+            f.c = sums;
+            j->gemm->finish(&f);
+        }
     }
 }
 

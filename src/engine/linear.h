@@ -15,6 +15,9 @@ typedef struct theo_linear_call {
     const float *scale, *shift; /* [out_c] each, or both NULL */
     const float *residual;      /* [rows] of residual_pitch floats, or NULL; may be out itself */
     size_t residual_pitch;
+    /* Of transposed weights (kernel 2) the rows are a map of so many columns, out and residual are maps of twice the size: pixel
+     * (y, x) gives (2y + i, 2x + j), i and j 0 or 1. */
+    int map_w;
 } theo_linear_call;
 
 /* Bytes of scratch for all threads together, a multiple of 64. */

@@ -19,10 +19,15 @@ typedef struct theo_view {
 typedef enum theo_op_kind {
     THEO_OP_CONV,      /* 3x3 */
     THEO_OP_CONV_CONV, /* two 3x3 with nothing stored between them */
-    THEO_OP_LINEAR,    /* 1x1 convolution, or rows of tokens */
+    THEO_OP_LINEAR,    /* 1x1 convolution, rows of tokens, or a transposed convolution 2x2 */
     THEO_OP_MAX_POOL2,
     THEO_OP_CELL_SOFTMAX,
-    THEO_OP_L2_NORM
+    THEO_OP_L2_NORM,
+    THEO_OP_LAYER_NORM, /* epilogue's scale and shift: gamma and beta */
+    THEO_OP_ATTENTION,
+    THEO_OP_PATCHES,
+    THEO_OP_EMBED, /* a linear layer that leaves row 0 of its output to the table */
+    THEO_OP_PIXEL_SHUFFLE2
 } theo_op_kind;
 
 /* One convolution or linear layer as it was recorded. */
@@ -36,6 +41,7 @@ typedef struct theo_layer {
 typedef struct theo_call {
     theo_pool *pool;
     theo_view in, out, residual; /* residual.data == NULL: none; else of the shape before pooling */
+    theo_view keys, values;      /* ATTENTION: of `in`, the queries */
     void *scratch;               /* as many bytes as the op asked for, 64-byte aligned, contents undefined */
 } theo_call;
 
@@ -45,11 +51,16 @@ struct theo_op {
     /* recorded */
     theo_op_kind kind;
     char *name;
-    int in, out, residual; /* tensors of the plan; residual < 0: none */
+    int in, out, residual; /* tensors of the plan; < 0: none */
+    int keys, values;      /* ATTENTION */
     theo_layer layer;      /* CONV, LINEAR, the second of CONV_CONV */
     theo_layer first;      /* CONV_CONV */
     int stride;            /* CONV: 1 or 2 */
     theo_padding padding;  /* CONV */
+    bool relu_input;       /* CONV */
+    int size;              /* ATTENTION: heads; PATCHES: pixels a side */
+    float eps;             /* LAYER_NORM */
+    const float *table;    /* EMBED: [1 + rows, out_c] */
     double flops;          /* of the direct form */
 
     /* chosen by the backend */

@@ -1,5 +1,6 @@
 #include "engine/packed.h"
 #include "base/error.h"
+#include <limits.h>
 #include <string.h>
 
 /* Below so many input channels the transforms of Winograd cost more than they save, and the direct form reads 3x3 pixels of few
@@ -38,13 +39,14 @@ theo_status theo_packed_linear(theo_packed **packed, theo_cpu level, int out, in
     return THEO_OK;
 }
 
-theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int in, int kernel, const float *weight, const float *bias,
-                             theo_error *err) {
+theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int in, int kernel, const float *weight,
+                             const float *bias, theo_error *err) {
     *packed = NULL;
     if (kernel == 1)
         return theo_packed_linear(packed, level, out, in, weight, bias, err);
     if (kernel != 3)
-        return theo_fail(err, THEO_UNSUPPORTED, NULL, NULL, "a convolution of %d x %d: 1 x 1 and 3 x 3 are implemented", kernel, kernel);
+        return theo_fail(err, THEO_UNSUPPORTED, NULL, NULL, "a convolution of %d x %d: 1 x 1 and 3 x 3 are implemented", kernel,
+                         kernel);
     if (out < 1 || in < 1)
         return theo_fail(err, THEO_SHAPE, NULL, NULL, "a weight of %d x %d x 3 x 3: all must be at least 1", out, in);
 
@@ -61,6 +63,65 @@ theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int 
     return THEO_OK;
 }
 
+theo_status theo_packed_conv_transpose2(theo_packed **packed, theo_cpu level, int in, int out, const float *weight,
+                                        const float *bias, theo_error *err) {
+    *packed = NULL;
+    if (out < 1 || in < 1)
+        return theo_fail(err, THEO_SHAPE, NULL, NULL, "a weight of %d x %d x 2 x 2: all must be at least 1", in, out);
+    theo_packed base = {.kernels = theo_kernels_for(level), .form = THEO_PACKED_LINEAR, .out_c = out, .in_c = in, .kernel = 2};
+    int nr = base.kernels->gemm->nr;
+    size_t phase_floats = theo_gemm_packed_floats(nr, out, in);
+    float *phase = theo_alloc((size_t)out * (size_t)in, sizeof *phase); /* [out, in] of one of the four pixels */
+    theo_status status = phase ? packed_new(packed, base, 4 * phase_floats, bias, err)
+                               : theo_fail(err, THEO_MEMORY, NULL, NULL, "no memory for packing weights");
+    for (size_t p = 0; p < 4 && status == THEO_OK; p++) {
+        for (size_t o = 0; o < (size_t)out; o++)
+            for (size_t i = 0; i < (size_t)in; i++)
+                phase[o * (size_t)in + i] = weight[(i * (size_t)out + o) * 4 + p];
+        theo_gemm_pack_weight(nr, out, in, phase, (*packed)->data + p * phase_floats);
+    }
+    theo_free(phase);
+    return status;
+}
+
+/* Row p: what the enlarged map at 2y + p - 1 takes of the small one at y - 1, y, y + 1. */
+static const double up[4][3] = {{0.75, 0.25, 0}, {0.25, 0.75, 0}, {0, 0.75, 0.25}, {0, 0.25, 0.75}};
+
+/* g [3][3] applied after enlarging gives pixel (2y + i, 2x + j) like `phase` applied to the small map at (y, x). At the edges
+ * too: clamping before and after enlarging are the same. */
+static void enlarge_first(const float *g, int i, int j, float *phase) {
+    for (int y = 0; y < 3; y++)
+        for (int x = 0; x < 3; x++) {
+            double sum = 0;
+            for (int ky = 0; ky < 3; ky++)
+                for (int kx = 0; kx < 3; kx++)
+                    sum += (double)g[ky * 3 + kx] * up[i + ky][y] * up[j + kx][x];
+            phase[y * 3 + x] = (float)sum;
+        }
+}
+
+theo_status theo_packed_upsample2_conv(theo_packed **packed, theo_cpu level, int out, int in, const float *weight,
+                                       const float *bias, theo_error *err) {
+    *packed = NULL;
+    if (out < 1 || in < 1 || out > INT_MAX / 4)
+        return theo_fail(err, THEO_SHAPE, NULL, NULL, "a weight of %d x %d x 3 x 3: all must be at least 1", out, in);
+    float *phases = theo_alloc((size_t)out * (size_t)in, 4 * 9 * sizeof *phases),
+          *biases = theo_alloc((size_t)out, 4 * sizeof *biases);
+    theo_status status = phases && biases ? THEO_OK : theo_fail(err, THEO_MEMORY, NULL, NULL, "no memory for packing weights");
+    for (size_t o = 0; o < (size_t)out && status == THEO_OK; o++)
+        for (size_t p = 0; p < 4; p++) {
+            biases[o * 4 + p] = bias ? bias[o] : 0.0f;
+            for (size_t i = 0; i < (size_t)in; i++)
+                enlarge_first(weight + (o * (size_t)in + i) * 9, (int)p / 2, (int)p % 2,
+                              phases + ((o * 4 + p) * (size_t)in + i) * 9);
+        }
+    if (status == THEO_OK)
+        status = theo_packed_conv(packed, level, 4 * out, in, 3, phases, bias ? biases : NULL, err);
+    theo_free(phases);
+    theo_free(biases);
+    return status;
+}
+
 void theo_packed_free(theo_packed *packed) {
     if (!packed)
         return;
@@ -69,4 +130,6 @@ void theo_packed_free(theo_packed *packed) {
     theo_free(packed);
 }
 
-size_t theo_packed_bytes(const theo_packed *packed) { return packed->bytes; }
+size_t theo_packed_bytes(const theo_packed *packed) {
+    return packed->bytes;
+}

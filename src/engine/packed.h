@@ -15,7 +15,7 @@ struct theo_packed {
     const theo_kernels *kernels;
     theo_packed_form form;
     int out_c, in_c;
-    int kernel;   /* 1 or 3 */
+    int kernel;   /* 1 or 3; 2: transposed, four linear layers behind one another */
     float *data;  /* as the form says */
     float *bias;  /* [out_c], or NULL */
     size_t bytes; /* of data and bias */

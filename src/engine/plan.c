@@ -38,6 +38,8 @@ theo_call theo_plan_call(const theo_plan *plan, const theo_op *op) {
         .in = theo_plan_view(plan, op->in),
         .out = theo_plan_view(plan, op->out),
         .residual = theo_plan_view(plan, op->residual),
+        .keys = theo_plan_view(plan, op->keys),
+        .values = theo_plan_view(plan, op->values),
         .scratch = plan->memory ? plan->memory + plan->arena_bytes : NULL,
     };
 }
@@ -54,7 +56,7 @@ static void find_lifetimes(theo_plan *plan) {
         const theo_op *op = &plan->ops[i];
         theo_tensor_state *out = &plan->tensors[op->out];
         out->first = i;
-        const int touched[] = {op->in, op->residual, op->out};
+        const int touched[] = {op->in, op->residual, op->keys, op->values, op->out};
         for (size_t k = 0; k < sizeof touched / sizeof *touched; k++) {
             if (touched[k] < 0)
                 continue;

@@ -49,6 +49,11 @@ theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int 
 /* Transposed convolution 2x2, stride 2: weight [in, out, 2, 2] as PyTorch keeps it, bias [out] or NULL. */
 theo_status theo_packed_conv_transpose2(theo_packed **packed, theo_cpu level, int in, int out, const float *weight,
                                         const float *bias, theo_error *err);
+/* Bilinear x2, then a 3x3 convolution with replicate padding, as one 3x3 convolution with replicate padding of the small map that
+ * gives the four phases of the large one: weight OIHW [out, in, 3, 3] -> 4 out channels, o * 4 + i * 2 + j for (2y + i, 2x + j).
+ * For theo_plan_upsample2_conv; or for theo_plan_conv, where maps are to be added before theo_plan_pixel_shuffle2. */
+theo_status theo_packed_upsample2_conv(theo_packed **packed, theo_cpu level, int out, int in, const float *weight,
+                                       const float *bias, theo_error *err);
 void theo_packed_free(theo_packed *packed);
 size_t theo_packed_bytes(const theo_packed *packed);
 
@@ -76,17 +81,29 @@ theo_tensor theo_plan_cell_softmax(theo_plan *plan, const char *name, theo_tenso
 theo_tensor theo_plan_l2_norm(theo_plan *plan, const char *name, theo_tensor x);
 /* Rows (pixels in raster order) [from, from + h * w) of x as a map of h x w: a view, no copy. */
 theo_tensor theo_plan_rows(theo_plan *plan, theo_tensor x, int from, int h, int w);
-/* (x - mean) / sqrt(variance + eps) * gamma + beta over the channels of each pixel. gamma, beta: [C], held by the model. */
+/* (x - mean) / sqrt(variance + eps) * gamma + beta over the channels of each pixel. gamma, beta: [C], held by the model, or both
+ * NULL. */
 theo_tensor theo_plan_layer_norm(theo_plan *plan, const char *name, theo_tensor x, const float *gamma, const float *beta,
                                  float eps);
+/* The patches of a transformer: [h, w, c] -> [h / size, w / size, c * size * size], each patch in the order (c, y, x). h and w
+ * are multiples of size. */
+theo_tensor theo_plan_patches(theo_plan *plan, const char *name, theo_tensor x, int size);
+/* Tokens of patches: a linear layer, a class token in front, a table of positions on top. [h, w, in] -> [1, 1 + h * w, out];
+ * table [1 + h * w, out] is held by the model: row 0 becomes token 0 as it is, the other rows are added. */
+theo_tensor theo_plan_embed(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, const float *table);
 /* Self-attention without positions: qkv [.., 3C] = q | k | v, each heads x (C / heads) -> [.., C]: softmax(q k^T / sqrt(C /
  * heads)) v per head, over all pixels of the map. */
 theo_tensor theo_plan_attention(theo_plan *plan, const char *name, theo_tensor qkv, int heads);
+/* The same of q [.., C] over the pixels of k and v [.., C], which may be of another map. */
+theo_tensor theo_plan_cross_attention(theo_plan *plan, const char *name, theo_tensor q, theo_tensor k, theo_tensor v, int heads);
 /* [h, w, in] -> [2h, 2w, out]. */
 theo_tensor theo_plan_conv_transpose2(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight,
                                       theo_epilogue epilogue);
-/* Bilinear x2 (half-pixel centres, edges clamped), then a 3x3 convolution with replicate padding; the enlarged map is not stored.
- */
+/* [h, w, 4c] -> [2h, 2w, c]: channel o * 4 + i * 2 + j of (y, x) becomes channel o of (2y + i, 2x + j). */
+theo_tensor theo_plan_pixel_shuffle2(theo_plan *plan, const char *name, theo_tensor x);
+/* Bilinear x2 (half-pixel centres, edges clamped), then a 3x3 convolution with replicate padding; the enlarged map is never made.
+ * weight: of theo_packed_upsample2_conv. scale and shift, as of any convolution in phases, are [4 out]. No residual, no pooling:
+ * where those are wanted, theo_plan_conv and theo_plan_pixel_shuffle2. */
 theo_tensor theo_plan_upsample2_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight,
                                      theo_epilogue epilogue);
 /* Keeps the tensor alive to the end of the run, so that theo_plan_data may read it. */

@@ -8,7 +8,7 @@ typedef struct theo_tensor_state {
     int h, w, c;
     size_t pitch;         /* floats between pixels */
     int root;             /* the tensor whose memory this is: itself, or the one that a view looks into */
-    size_t from;          /* first channel within the root */
+    size_t from;          /* floats from the root's first pixel to this one's */
     size_t bytes, offset; /* of a root, in the arena */
     int first, last;      /* of a root: the ops that write it and that read it last; an input is there from -1 on */
     bool is_input, is_output;

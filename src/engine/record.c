@@ -99,6 +99,11 @@ static theo_tensor append_op(theo_plan *plan, const char *name, theo_op op, int 
     return out;
 }
 
+/* An op that reads `in` alone, so far. */
+static theo_op new_op(theo_op_kind kind, theo_tensor in) {
+    return (theo_op){.kind = kind, .in = in.id, .residual = -1, .keys = -1, .values = -1, .stride = 1};
+}
+
 static double map_elements(int h, int w, int c) {
     return (double)h * (double)w * (double)c;
 }
@@ -133,7 +138,6 @@ static theo_layer layer_of(const theo_packed *weight, theo_epilogue e) {
 /* The last layer of an op: residual and pooling. h, w: the output's size before pooling. */
 static theo_tensor append_layer_op(theo_plan *plan, const char *name, theo_op op, theo_epilogue e, int h, int w) {
     int c = op.layer.weight->out_c;
-    op.residual = -1;
     if (e.residual.id >= 0) {
         if (!known(plan, name, "residual", e.residual))
             return none;
@@ -155,7 +159,10 @@ theo_tensor theo_plan_linear(theo_plan *plan, const char *name, theo_tensor x, c
         return refuse(plan, THEO_SHAPE, name, "its weights are %dx%d, a linear layer needs 1x1", weight->kernel, weight->kernel);
     if (e.pool2)
         return refuse(plan, THEO_INTERNAL, name, "a linear layer cannot pool");
-    theo_op op = {.kind = THEO_OP_LINEAR, .in = x.id, .layer = layer_of(weight, e), .stride = 1};
+    if (e.relu_input)
+        return refuse(plan, THEO_INTERNAL, name, "a linear layer has no ReLU on its input");
+    theo_op op = new_op(THEO_OP_LINEAR, x);
+    op.layer = layer_of(weight, e);
     op.flops = 2 * map_elements(x.h, x.w, x.c) * weight->out_c;
     return append_layer_op(plan, name, op, e, x.h, x.w);
 }
@@ -171,7 +178,13 @@ theo_tensor theo_plan_conv(theo_plan *plan, const char *name, theo_tensor x, con
         return refuse(plan, THEO_UNSUPPORTED, name,
                       "a %dx%d convolution with stride %d; 3x3 with stride 1 or 2 and 1x1 with stride 1 can be done", kernel,
                       kernel, stride);
-    theo_op op = {.kind = THEO_OP_CONV, .in = x.id, .layer = layer_of(weight, e), .stride = stride, .padding = padding};
+    if (e.relu_input && weight->form != THEO_PACKED_WINOGRAD)
+        return refuse(plan, THEO_UNSUPPORTED, name, "ReLU on the input needs a Winograd convolution: more input channels");
+    theo_op op = new_op(THEO_OP_CONV, x);
+    op.layer = layer_of(weight, e);
+    op.stride = stride;
+    op.padding = padding;
+    op.relu_input = e.relu_input;
     if (stride != 1 && weight->form != THEO_PACKED_DIRECT)
         return refuse(plan, THEO_UNSUPPORTED, name, "its weights are packed for stride 1, not for stride %d", stride);
     int h = (x.h - 1) / stride + 1, w = (x.w - 1) / stride + 1;
@@ -186,19 +199,18 @@ theo_tensor theo_plan_conv_conv(theo_plan *plan, const char *name, theo_tensor x
         return none;
     if (first->kernel != 3 || second->kernel != 3)
         return refuse(plan, THEO_SHAPE, name, "both convolutions must be 3x3");
-    if (first_e.residual.id >= 0 || first_e.pool2)
-        return refuse(plan, THEO_INTERNAL, name, "the first convolution of a pair has neither residual nor pooling");
+    if (first_e.residual.id >= 0 || first_e.pool2 || first_e.relu_input || second_e.relu_input)
+        return refuse(plan, THEO_INTERNAL, name,
+                      "of a pair of convolutions, the first has neither residual nor pooling, and none a ReLU on its input");
     if (first->form != THEO_PACKED_DIRECT || second->form != THEO_PACKED_WINOGRAD) { /* only these two can be joined */
         char first_name[160];
         snprintf(first_name, sizeof first_name, "%s, first", name);
         theo_tensor between = theo_plan_conv(plan, first_name, x, first, 1, THEO_PAD_ZERO, first_e);
         return theo_plan_conv(plan, name, between, second, 1, THEO_PAD_ZERO, second_e);
     }
-    theo_op op = {.kind = THEO_OP_CONV_CONV,
-                  .in = x.id,
-                  .first = layer_of(first, first_e),
-                  .layer = layer_of(second, second_e),
-                  .stride = 1};
+    theo_op op = new_op(THEO_OP_CONV_CONV, x);
+    op.first = layer_of(first, first_e);
+    op.layer = layer_of(second, second_e);
     op.flops = 2 * 9.0 * first->out_c * (map_elements(x.h, x.w, x.c) + map_elements(x.h, x.w, second->out_c));
     return append_layer_op(plan, name, op, second_e, x.h, x.w);
 }
@@ -219,7 +231,7 @@ theo_tensor theo_plan_max_pool2(theo_plan *plan, const char *name, theo_tensor x
         return none;
     if (x.h < 2 || x.w < 2)
         return refuse(plan, THEO_SHAPE, name, "a map of %d x %d is too small for 2x2 pooling", x.h, x.w);
-    theo_op op = {.kind = THEO_OP_MAX_POOL2, .in = x.id, .residual = -1};
+    theo_op op = new_op(THEO_OP_MAX_POOL2, x);
     return append_op(plan, name, op, x.h / 2, x.w / 2, x.c);
 }
 
@@ -245,15 +257,140 @@ theo_tensor theo_plan_cell_softmax(theo_plan *plan, const char *name, theo_tenso
                       CELL_LOGITS);
     if (logits.h > INT_MAX / CELL || logits.w > INT_MAX / CELL)
         return refuse(plan, THEO_MEMORY, name, "a map of %d x %d cells is too large", logits.h, logits.w);
-    theo_op op = {.kind = THEO_OP_CELL_SOFTMAX, .in = logits.id, .residual = -1};
+    theo_op op = new_op(THEO_OP_CELL_SOFTMAX, logits);
     return append_op(plan, name, op, CELL * logits.h, CELL * logits.w, 1);
 }
 
 theo_tensor theo_plan_l2_norm(theo_plan *plan, const char *name, theo_tensor x) {
     if (!known(plan, name, "input", x))
         return none;
-    theo_op op = {.kind = THEO_OP_L2_NORM, .in = x.id, .residual = -1};
+    theo_op op = new_op(THEO_OP_L2_NORM, x);
     return append_op(plan, name, op, x.h, x.w, x.c);
+}
+
+/* ---- transformers */
+
+theo_tensor theo_plan_rows(theo_plan *plan, theo_tensor x, int from, int h, int w) {
+    if (!known(plan, "rows", "input", x))
+        return none;
+    int rows = x.h * x.w;
+    if (from < 0 || h < 1 || w < 1 || from > rows || w > (rows - from) / h)
+        return refuse(plan, THEO_SHAPE, "rows", "%d x %d pixels from number %d on, of a map of %d x %d", h, w, from, x.h, x.w);
+    theo_tensor_state view = plan->tensors[x.id];
+    view.h = h;
+    view.w = w;
+    view.from += (size_t)from * view.pitch;
+    view.is_input = view.is_output = false;
+    view.bytes = 0;
+    return append_tensor(plan, "rows", view);
+}
+
+theo_tensor theo_plan_layer_norm(theo_plan *plan, const char *name, theo_tensor x, const float *gamma, const float *beta,
+                                 float eps) {
+    if (!known(plan, name, "input", x))
+        return none;
+    if (!gamma != !beta)
+        return refuse(plan, THEO_INTERNAL, name, "has one of gamma and beta");
+    theo_op op = new_op(THEO_OP_LAYER_NORM, x);
+    op.layer.epilogue = (theo_channel_epilogue){.scale = gamma, .shift = beta};
+    op.eps = eps;
+    return append_op(plan, name, op, x.h, x.w, x.c);
+}
+
+theo_tensor theo_plan_patches(theo_plan *plan, const char *name, theo_tensor x, int size) {
+    if (!known(plan, name, "input", x))
+        return none;
+    if (size < 1 || x.h % size || x.w % size)
+        return refuse(plan, THEO_SHAPE, name, "a map of %d x %d is not made of patches of %d x %d", x.h, x.w, size, size);
+    int values;
+    if (__builtin_mul_overflow(size * size, x.c, &values))
+        return refuse(plan, THEO_MEMORY, name, "patches of %d x %d x %d values are too large", size, size, x.c);
+    theo_op op = new_op(THEO_OP_PATCHES, x);
+    op.size = size;
+    return append_op(plan, name, op, x.h / size, x.w / size, values);
+}
+
+theo_tensor theo_plan_embed(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight, const float *table) {
+    theo_epilogue plain = theo_epilogue_none();
+    if (!known(plan, name, "input", x) || !fits(plan, name, weight, x.c, plain))
+        return none;
+    if (weight->kernel != 1 || !table)
+        return refuse(plan, THEO_INTERNAL, name, "needs the weights of a linear layer and a table of positions");
+    theo_op op = new_op(THEO_OP_EMBED, x);
+    op.layer = layer_of(weight, plain);
+    op.table = table;
+    op.flops = 2 * map_elements(x.h, x.w, x.c) * weight->out_c;
+    return append_op(plan, name, op, 1, 1 + x.h * x.w, weight->out_c);
+}
+
+theo_tensor theo_plan_cross_attention(theo_plan *plan, const char *name, theo_tensor q, theo_tensor k, theo_tensor v, int heads) {
+    if (!known(plan, name, "query", q) || !known(plan, name, "key", k) || !known(plan, name, "value", v))
+        return none;
+    if (heads < 1 || q.c % heads || q.c / heads % 16)
+        return refuse(plan, THEO_UNSUPPORTED, name, "%d channels in %d heads; a head must have a multiple of 16 channels", q.c,
+                      heads);
+    if (k.c != q.c || v.c != q.c || k.h != v.h || k.w != v.w)
+        return refuse(plan, THEO_SHAPE, name, "queries have %d channels, keys %d x %d x %d, values %d x %d x %d", q.c, k.h, k.w,
+                      k.c, v.h, v.w, v.c);
+    theo_op op = new_op(THEO_OP_ATTENTION, q);
+    op.keys = k.id;
+    op.values = v.id;
+    op.size = heads;
+    op.flops = 4 * map_elements(q.h, q.w, q.c) * k.h * k.w;
+    return append_op(plan, name, op, q.h, q.w, q.c);
+}
+
+theo_tensor theo_plan_attention(theo_plan *plan, const char *name, theo_tensor qkv, int heads) {
+    if (!known(plan, name, "input", qkv))
+        return none;
+    if (qkv.c % 3)
+        return refuse(plan, THEO_SHAPE, name, "%d channels are not queries, keys and values", qkv.c);
+    int c = qkv.c / 3;
+    theo_tensor q = theo_plan_channels(plan, qkv, 0, c), k = theo_plan_channels(plan, qkv, c, c),
+                v = theo_plan_channels(plan, qkv, 2 * c, c);
+    return theo_plan_cross_attention(plan, name, q, k, v, heads);
+}
+
+/* ---- twice the size */
+
+/* Checks that twice the sides are still whole numbers of this machine. */
+static bool can_double(theo_plan *plan, const char *name, theo_tensor x) {
+    if (x.h <= INT_MAX / 2 && x.w <= INT_MAX / 2)
+        return true;
+    refuse(plan, THEO_MEMORY, name, "a map of %d x %d is too large to double", x.h, x.w);
+    return false;
+}
+
+theo_tensor theo_plan_conv_transpose2(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight,
+                                      theo_epilogue e) {
+    if (!known(plan, name, "input", x) || !fits(plan, name, weight, x.c, e) || !can_double(plan, name, x))
+        return none;
+    if (weight->kernel != 2)
+        return refuse(plan, THEO_SHAPE, name, "its weights are %dx%d, a transposed convolution needs 2x2", weight->kernel,
+                      weight->kernel);
+    if (e.pool2 || e.relu_input)
+        return refuse(plan, THEO_INTERNAL, name, "a transposed convolution has neither pooling nor ReLU on its input");
+    theo_op op = new_op(THEO_OP_LINEAR, x);
+    op.layer = layer_of(weight, e);
+    op.flops = 2 * 4 * map_elements(x.h, x.w, x.c) * weight->out_c;
+    return append_layer_op(plan, name, op, e, 2 * x.h, 2 * x.w);
+}
+
+theo_tensor theo_plan_pixel_shuffle2(theo_plan *plan, const char *name, theo_tensor x) {
+    if (!known(plan, name, "input", x) || !can_double(plan, name, x))
+        return none;
+    if (x.c % 4)
+        return refuse(plan, THEO_SHAPE, name, "%d channels are not four phases", x.c);
+    return append_op(plan, name, new_op(THEO_OP_PIXEL_SHUFFLE2, x), 2 * x.h, 2 * x.w, x.c / 4);
+}
+
+theo_tensor theo_plan_upsample2_conv(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight,
+                                     theo_epilogue e) {
+    if (e.residual.id >= 0 || e.pool2)
+        return refuse(plan, THEO_INTERNAL, name, "takes neither a residual nor pooling");
+    char phases[160];
+    snprintf(phases, sizeof phases, "%s, phases", name);
+    return theo_plan_pixel_shuffle2(plan, name, theo_plan_conv(plan, phases, x, weight, 1, THEO_PAD_REPLICATE, e));
 }
 
 void theo_plan_output(theo_plan *plan, theo_tensor x) {

@@ -57,3 +57,61 @@ static void l2_norm_pixels(const theo_op *op, const theo_call *call, int from, i
 void theo_run_l2_norm(const theo_op *op, const theo_call *call) {
     run_ranges(op, call, call->in.h * call->in.w, call->in.pitch, l2_norm_pixels);
 }
+
+static void layer_norm_pixels(const theo_op *op, const theo_call *call, int from, int to) {
+    theo_layer_norm norm = {
+        .in = call->in.data + (size_t)from * call->in.pitch,
+        .out = call->out.data + (size_t)from * call->out.pitch,
+        .in_pitch = call->in.pitch,
+        .out_pitch = call->out.pitch,
+        .rows = to - from,
+        .columns = call->in.c,
+        .eps = op->eps,
+        .gamma = op->layer.epilogue.scale,
+        .beta = op->layer.epilogue.shift,
+    };
+    op->kernels->layer_norm_rows(&norm);
+}
+
+void theo_run_layer_norm(const theo_op *op, const theo_call *call) {
+    run_ranges(op, call, call->in.h * call->in.w, call->in.pitch, layer_norm_pixels);
+}
+
+/* Channel o * 4 + i * 2 + j of (y, x) to channel o of (2y + i, 2x + j). */
+static void pixel_shuffle2_rows(const theo_op *op, const theo_call *call, int from, int to) {
+    (void)op;
+    for (int y = from; y < to; y++) {
+        const float *in = row_of(call->in, y);
+        float *above = row_of(call->out, 2 * y), *below = row_of(call->out, 2 * y + 1);
+        for (int x = 0; x < call->in.w; x++, in += call->in.pitch, above += 2 * call->out.pitch, below += 2 * call->out.pitch)
+            for (int o = 0; o < call->out.c; o++) {
+                above[o] = in[4 * o];
+                above[call->out.pitch + (size_t)o] = in[4 * o + 1];
+                below[o] = in[4 * o + 2];
+                below[call->out.pitch + (size_t)o] = in[4 * o + 3];
+            }
+    }
+}
+
+void theo_run_pixel_shuffle2(const theo_op *op, const theo_call *call) {
+    run_ranges(op, call, call->in.h, (size_t)call->in.w * call->in.pitch, pixel_shuffle2_rows);
+}
+
+/* Rows of patches: patch (y, x) in the order (channel, row, column). */
+static void patches_rows(const theo_op *op, const theo_call *call, int from, int to) {
+    int size = op->size, c = call->in.c;
+    for (int y = from; y < to; y++) {
+        float *out = row_of(call->out, y);
+        for (int x = 0; x < call->out.w; x++, out += call->out.pitch)
+            for (int i = 0; i < size; i++) {
+                const float *in = row_of(call->in, y * size + i) + (size_t)(x * size) * call->in.pitch;
+                for (int j = 0; j < size; j++, in += call->in.pitch)
+                    for (int k = 0; k < c; k++)
+                        out[(k * size + i) * size + j] = in[k];
+            }
+    }
+}
+
+void theo_run_patches(const theo_op *op, const theo_call *call) {
+    run_ranges(op, call, call->out.h, (size_t)call->out.w * call->out.pitch, patches_rows);
+}

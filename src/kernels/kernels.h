@@ -15,6 +15,7 @@
 #define THEO_KERNELS_KERNELS_H
 
 #include "base/cpu.h"
+#include "kernels/attention.h"
 #include "kernels/conv3x3.h"
 #include "kernels/gemm.h"
 #include "kernels/winograd.h"
@@ -42,12 +43,26 @@ typedef struct theo_top2 {
     int32_t index;      /* of the best; the lowest of equal ones; -1 before any score above -infinity */
 } theo_top2;
 
+/* out[r] = (in[r] - mean) / sqrt(variance + eps) * gamma + beta, mean and variance over the columns of the row. in == out (and
+ * equal pitches) is fine. */
+typedef struct theo_layer_norm {
+    const float *in;
+    float *out;
+    size_t in_pitch, out_pitch;
+    int rows, columns;
+    float eps;
+    const float *gamma, *beta; /* [columns] each, or both NULL */
+} theo_layer_norm;
+
 typedef struct theo_kernels {
     theo_cpu level; /* that the table belongs to */
 
     /* Matrix multiplication on packed panels, and Winograd's transforms around it. */
     const theo_gemm_kernels *gemm;
     const theo_winograd_kernels *winograd;
+
+    /* Softmax of attention, between two matrix multiplications. */
+    const theo_attention_kernels *attention;
 
     /* 3x3 convolution, direct. */
     void (*conv3x3)(const theo_conv3x3 *conv);
@@ -65,6 +80,8 @@ typedef struct theo_kernels {
 
     /* out[r] = in[r] / max(||in[r]||, 1e-12); in == out (and equal pitches) is fine. */
     void (*l2_norm_rows)(const float *in, size_t in_pitch, float *out, size_t out_pitch, int rows, int columns);
+
+    void (*layer_norm_rows)(const theo_layer_norm *norm);
 
     void (*resize_bilinear)(const theo_resize *resize);
 

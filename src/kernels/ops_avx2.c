@@ -1,5 +1,8 @@
 #include "kernels/vec_avx2.h"
 
+#include "kernels/vec_math.h"
+
+#include "kernels/attention_impl.h"
 #include "kernels/conv3x3_impl.h"
 #include "kernels/peak_impl.h"
 #include "kernels/resize_impl.h"
@@ -8,14 +11,18 @@
 #include "kernels/top2_impl.h"
 #include "kernels/transpose_impl.h"
 
+const theo_attention_kernels theo_attention_avx2 = {attention_step, attention_finish};
+
 void theo_kernels_add_avx2(theo_kernels *table) {
     table->gemm = &theo_gemm_avx2;
     table->winograd = &theo_winograd_avx2;
+    table->attention = &theo_attention_avx2;
     table->conv3x3 = conv3x3;
     table->max_pool2_row = max_pool2_row;
     table->softmax_rows = softmax_rows;
     table->cell_softmax = cell_softmax;
     table->l2_norm_rows = l2_norm_rows;
+    table->layer_norm_rows = layer_norm_rows;
     table->resize_bilinear = resize_bilinear;
     table->transpose = transpose;
     table->top2_row = top2_row;

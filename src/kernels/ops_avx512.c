@@ -1,5 +1,8 @@
 #include "kernels/vec_avx512.h"
 
+#include "kernels/vec_math.h"
+
+#include "kernels/attention_impl.h"
 #include "kernels/conv3x3_impl.h"
 #include "kernels/peak_impl.h"
 #include "kernels/resize_impl.h"
@@ -7,14 +10,18 @@
 #include "kernels/tables.h"
 #include "kernels/top2_impl.h"
 
+const theo_attention_kernels theo_attention_avx512 = {attention_step, attention_finish};
+
 void theo_kernels_add_avx512(theo_kernels *table) {
     table->gemm = &theo_gemm_avx512;
     table->winograd = &theo_winograd_avx512;
+    table->attention = &theo_attention_avx512;
     table->conv3x3 = conv3x3;
     table->max_pool2_row = max_pool2_row;
     table->softmax_rows = softmax_rows;
     table->cell_softmax = cell_softmax;
     table->l2_norm_rows = l2_norm_rows;
+    table->layer_norm_rows = layer_norm_rows;
     table->resize_bilinear = resize_bilinear;
     table->top2_row = top2_row;
     table->top2_columns = top2_columns;

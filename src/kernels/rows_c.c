@@ -77,6 +77,24 @@ static void take(float score, int32_t index, float *best, float *second, int32_t
     }
 }
 
+void theo_layer_norm_rows_c(const theo_layer_norm *n) {
+    const float *in = n->in;
+    float *out = n->out;
+    for (int r = 0; r < n->rows; r++, in += n->in_pitch, out += n->out_pitch) {
+        double sum = 0.0, squares = 0.0;
+        for (int c = 0; c < n->columns; c++)
+            sum += (double)in[c];
+        double mean = sum / n->columns;
+        for (int c = 0; c < n->columns; c++)
+            squares += ((double)in[c] - mean) * ((double)in[c] - mean);
+        double factor = 1.0 / sqrt(squares / n->columns + (double)n->eps);
+        for (int c = 0; c < n->columns; c++) {
+            double y = ((double)in[c] - mean) * factor;
+            out[c] = (float)(n->gamma ? y * (double)n->gamma[c] + (double)n->beta[c] : y);
+        }
+    }
+}
+
 void theo_top2_row_c(const float *scores, int n, int32_t first, theo_top2 *top) {
     for (int i = 0; i < n; i++)
         take(scores[i], first + i, &top->best, &top->second, &top->index);
@@ -106,11 +124,13 @@ float theo_fma_rounds_c(int64_t rounds) {
 void theo_kernels_add_c(theo_kernels *table) {
     table->gemm = &theo_gemm_c;
     table->winograd = &theo_winograd_c;
+    table->attention = &theo_attention_c;
     table->conv3x3 = theo_conv3x3_c;
     table->max_pool2_row = theo_max_pool2_row_c;
     table->softmax_rows = theo_softmax_rows_c;
     table->cell_softmax = theo_cell_softmax_c;
     table->l2_norm_rows = theo_l2_norm_rows_c;
+    table->layer_norm_rows = theo_layer_norm_rows_c;
     table->resize_bilinear = theo_resize_bilinear_c;
     table->transpose = theo_transpose_c;
     table->top2_row = theo_top2_row_c;

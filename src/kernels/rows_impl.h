@@ -100,3 +100,48 @@ static void l2_norm_rows(const float *in, size_t in_pitch, float *out, size_t ou
             v_store_n(out + c, columns - c, v_div(v_load_n(in + c, columns - c), divisor));
     }
 }
+
+/* The sum of x over a row, or of (x - mean)^2. */
+VEC float row_sum(const float *x, int n, const bool squares, vf mean) {
+    vf sum[4] = {v_zero(), v_zero(), v_zero(), v_zero()};
+    int c = 0;
+    for (; c + 4 * VW <= n; c += 4 * VW)
+        UNROLL
+    for (int i = 0; i < 4; i++) {
+        vf d = v_sub(v_load(x + c + i * VW), mean);
+        sum[i] = squares ? v_fma(d, d, sum[i]) : v_add(sum[i], d);
+    }
+    float tail = 0.0f, lanes[VW];
+    for (; c < n; c += VW) {
+        int count = n - c < VW ? n - c : VW;
+        vf d = v_sub(v_load_n(x + c, count), mean);
+        v_store(lanes, squares ? v_mul(d, d) : d);
+        for (int i = 0; i < count; i++)
+            tail += lanes[i];
+    }
+    return v_sum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3]))) + tail;
+}
+
+VEC void normalise_rows(const theo_layer_norm *n, const bool affine) {
+    const float *in = n->in;
+    float *out = n->out;
+    for (int r = 0; r < n->rows; r++, in += n->in_pitch, out += n->out_pitch) {
+        vf mean = v_set1(row_sum(in, n->columns, false, v_zero()) / (float)n->columns);
+        float variance = row_sum(in, n->columns, true, mean) / (float)n->columns;
+        vf factor = v_set1(1.0f / sqrtf(variance + n->eps));
+        for (int c = 0; c < n->columns; c += VW) {
+            int count = n->columns - c < VW ? n->columns - c : VW;
+            vf y = v_mul(v_sub(v_load_n(in + c, count), mean), factor);
+            if (affine)
+                y = v_fma(y, v_load_n(n->gamma + c, count), v_load_n(n->beta + c, count));
+            v_store_n(out + c, count, y);
+        }
+    }
+}
+
+static void layer_norm_rows(const theo_layer_norm *n) {
+    if (n->gamma)
+        normalise_rows(n, true);
+    else
+        normalise_rows(n, false);
+}

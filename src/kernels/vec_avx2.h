@@ -56,6 +56,10 @@ VEC vf v_scale2(vf a, vf n) {
     a = _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23)));
     return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23)));
 }
+/* a * 2^n where the lowest nine bits of the float `bits` are n, for results that are normal. */
+VEC vf v_add_exponent(vf a, vf bits) {
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_slli_epi32(_mm256_castps_si256(bits), 23)));
+}
 
 /* Over the lanes: sum, largest. */
 VEC float v_sum(vf a) {

@@ -37,6 +37,9 @@ VEC vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 VEC vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 VEC vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 VEC vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
+VEC vf v_add_exponent(vf a, vf bits) {
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_slli_epi32(_mm512_castps_si512(bits), 23)));
+}
 
 VEC float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
 VEC float v_top(vf a) { return _mm512_reduce_max_ps(a); }

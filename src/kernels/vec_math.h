@@ -20,6 +20,20 @@ VEC vf v_exp(vf x) {
     return v_scale2(v_add(p, v_set1(1.0f)), n);
 }
 
+/* 2^x for x <= 0, relative error below 3e-7; below -126 it stays at 2^-126, which in a sum is nothing. NaN for NaN.
+ *
+ * Adding 1.5 * 2^23 rounds to a whole number that stands in the lowest bits; 2^r by a polynomial of degree 5, |r| <= 1/2. */
+VEC vf v_exp2_low(vf x) {
+    vf magic = v_set1(12582912.0f), y = v_max(v_set1(-126.0f), x);
+    vf whole = v_add(y, magic), r = v_sub(y, v_sub(whole, magic));
+    vf p = v_fma(v_set1(1.32764701e-3f), r, v_set1(9.67554096e-3f));
+    p = v_fma(p, r, v_set1(5.55071346e-2f));
+    p = v_fma(p, r, v_set1(0.240221202f));
+    p = v_fma(p, r, v_set1(0.693146944f));
+    p = v_fma(p, r, v_set1(1.00000012f));
+    return v_add_exponent(p, whole);
+}
+
 /* erf(x), relative error below 5e-7, NaN for NaN. x P(x^2) / Q(x^2), both of degree 5; exactly 1 and -1 from 3.92 on, where erf
  * rounds to them, so that GELU vanishes far to the left. */
 VEC vf v_erf(vf x) {

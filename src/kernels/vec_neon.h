@@ -50,6 +50,9 @@ VEC vf v_scale2(vf a, vf n) {
     a = vmulq_f32(a, vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(half, bias), 23)));
     return vmulq_f32(a, vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(rest, bias), 23)));
 }
+VEC vf v_add_exponent(vf a, vf bits) {
+    return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), vshlq_n_s32(vreinterpretq_s32_f32(bits), 23)));
+}
 
 VEC float v_sum(vf a) { return vaddvq_f32(a); }
 VEC float v_top(vf a) { return vmaxvq_f32(a); }
