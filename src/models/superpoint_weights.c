@@ -1,6 +1,7 @@
 /* superpoint_weights.c - from the tensors of a checkpoint to packed layers: names, checks, batch norm. */
 #include "base/error.h"
 #include "formats/text.h"
+#include "models/problems.h"
 #include "models/superpoint.h"
 #include "models/superpoint_names.h"
 #include <math.h>
@@ -59,85 +60,20 @@ const char *theo_superpoint_kind_name(theo_superpoint_kind kind) {
 
 /* ---------------------------------------------------------------- checks: one pass over all layers, every problem noted */
 
-typedef struct problems {
-    theo_status status; /* of the first one */
-    int count, untold;
-    size_t length;
-    char first[THEO_SP_NAME_BYTES]; /* tensor of the first one */
-    char text[840];                 /* "; " between them */
-} problems;
-
-static void __attribute__((format(printf, 4, 5)))
-note(problems *p, theo_status status, const char *tensor, const char *format, ...) {
-    char sentence[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-    if (!p->count++) {
-        p->status = status;
-        snprintf(p->first, sizeof p->first, "%s", tensor);
-    }
-    size_t need = strlen(tensor) + strlen(sentence) + 4;
-    if (p->length + need >= sizeof p->text) {
-        p->untold++;
-        return;
-    }
-    p->length +=
-        (size_t)snprintf(p->text + p->length, sizeof p->text - p->length, "%s%s %s", p->length ? "; " : "", tensor, sentence);
-}
-
 typedef struct layer_source {
     const theo_weight *conv[THEO_SP_CONV_PARTS], *norm[THEO_SP_NORM_PARTS];
     int out, in, kernel;
 } layer_source;
 
-/* "[" and "]", and at most 19 digits and ", " for each size: a hostile file may have the largest ones. */
-enum { SHAPE_BYTES = 3 + THEO_MAX_RANK * 21 };
-
-/* "[64, 1, 3, 3]"; a size of 0 or less is any: "*". */
-static const char *shape_text(char text[SHAPE_BYTES], int rank, const int64_t *shape) {
-    size_t n = (size_t)snprintf(text, SHAPE_BYTES, "[");
-    for (int i = 0; i < rank; i++) {
-        const char *comma = i ? ", " : "";
-        n += (size_t)(shape[i] > 0 ? snprintf(text + n, SHAPE_BYTES - n, "%s%lld", comma, (long long)shape[i])
-                                   : snprintf(text + n, SHAPE_BYTES - n, "%s*", comma));
-    }
-    snprintf(text + n, SHAPE_BYTES - n, "]");
-    return text;
-}
-
-static bool is_float(theo_dtype type) {
-    return type == THEO_DTYPE_F32 || type == THEO_DTYPE_F16 || type == THEO_DTYPE_BF16 || type == THEO_DTYPE_F64;
-}
-
-/* The tensor if it is there with this type and shape, else NULL and a note. want: <= 0 = any size up to 4096. */
 static const theo_weight *expect(const theo_weights *weights, const theo_superpoint_names *set, const char *stem,
-                                 const char *part, int rank, const int64_t *want, problems *p) {
-    char name[THEO_SP_NAME_BYTES], got_text[SHAPE_BYTES], want_text[SHAPE_BYTES];
-    const theo_weight *w = find(weights, set, stem, part, name);
-    if (!w) {
-        note(p, THEO_MISSING, name, "is missing");
-        return NULL;
-    }
-    bool fits = w->rank == rank;
-    for (int i = 0; fits && i < rank; i++)
-        fits = want[i] > 0 ? w->shape[i] == want[i] : w->shape[i] >= 1 && w->shape[i] <= 4096;
-    if (!fits) {
-        note(p, THEO_SHAPE, name, "has shape %s, needed is %s", shape_text(got_text, w->rank, w->shape),
-             shape_text(want_text, rank, want));
-        return NULL;
-    }
-    if (!is_float(w->dtype)) {
-        note(p, THEO_SHAPE, name, "is not a floating-point tensor");
-        return NULL;
-    }
-    return w;
+                                 const char *part, int rank, const int64_t *want, theo_problems *p) {
+    char name[THEO_SP_NAME_BYTES];
+    return theo_problems_expect(p, weights, theo_superpoint_tensor_name(name, set, stem, part), rank, want, 4096);
 }
 
 /* in, out: channels, 0 = not known. */
 static void check_layer(layer_source *s, const theo_weights *weights, const theo_superpoint_names *set, theo_superpoint_layer l,
-                        int out, int in, int kernel, problems *p) {
+                        int out, int in, int kernel, theo_problems *p) {
     const theo_superpoint_stems *names = &set->layers[l];
     *s = (layer_source){.in = in, .out = out, .kernel = kernel};
     s->conv[0] = expect(weights, set, names->conv, "weight", 4, (int64_t[]){out, in, kernel, kernel}, p);
@@ -152,7 +88,7 @@ static void check_layer(layer_source *s, const theo_weights *weights, const theo
 
 /* All layers; returns whether there is a descriptor head. */
 static bool check_layers(layer_source source[THEO_SP_LAYERS], const theo_weights *weights, const theo_superpoint_names *set,
-                         problems *p) {
+                         theo_problems *p) {
     int channels = 1;
     for (theo_superpoint_layer l = THEO_SP_1A; l <= THEO_SP_4B; l++) {
         check_layer(&source[l], weights, set, l, 0, channels, 3, p);
@@ -392,14 +328,9 @@ theo_status theo_superpoint_load(theo_superpoint **network, const theo_weights *
         return theo_fail(err, THEO_ARGUMENT, path, "bn_eps", "has no effect: this network has no batch norm");
 
     layer_source source[THEO_SP_LAYERS] = {{.out = 0}};
-    problems p = {.status = THEO_OK};
+    theo_problems p = {.count = 0};
     bool descriptors = check_layers(source, weights, set, &p);
-    if (p.count && p.untold)
-        return theo_fail(err, p.status, path, p.first, "not a usable SuperPoint, %d problems: %s; and %d more", p.count, p.text,
-                         p.untold);
-    if (p.count)
-        return theo_fail(err, p.status, path, p.first, "not a usable SuperPoint, %d problem%s: %s", p.count,
-                         p.count == 1 ? "" : "s", p.text);
+    THEO_TRY(theo_problems_status(&p, path, "SuperPoint", err));
 
     theo_superpoint *n = theo_alloc(1, sizeof *n);
     if (!n)

@@ -1,0 +1,164 @@
+#include "models/packing.h"
+#include "models/scratch.h"
+#include <pthread.h>
+#include <string.h>
+
+typedef struct work {
+    const theo_packing *packing;
+    const theo_weights *weights;
+    theo_cpu level;
+    theo_scratch *scratch; /* of each worker */
+
+    pthread_mutex_t mutex;
+    int failed_job; /* the first one in the list, whatever the threads' order; INT_MAX: none */
+    theo_status status;
+    theo_error error;
+} work;
+
+void theo_packing_add(theo_packing *p, theo_packing_job job) {
+    if (p->count == p->capacity) {
+        int capacity = p->capacity ? 2 * p->capacity : 256;
+        theo_packing_job *jobs = theo_realloc(p->jobs, (size_t)capacity, sizeof *jobs);
+        if (!jobs) {
+            p->is_out_of_memory = true;
+            return;
+        }
+        p->jobs = jobs;
+        p->capacity = capacity;
+    }
+    p->jobs[p->count++] = job;
+}
+
+void theo_packing_free(theo_packing *p) {
+    theo_free(p->jobs);
+    *p = (theo_packing){0};
+}
+
+/* ---- numbers */
+
+static theo_status check_finite(const float *values, const theo_weights *weights, const theo_weight *w, theo_error *err) {
+    float sum = 0; /* x * 0 is 0, or NaN for what is not finite */
+    for (int64_t i = 0; i < w->elements; i++)
+        sum += values[i] * 0.0f;
+    if (sum == 0)
+        return THEO_OK;
+    int64_t at = 0;
+    while (values[at] * 0.0f == 0)
+        at++;
+    return theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), w->name, "element %lld is not a finite number",
+                     (long long)at);
+}
+
+theo_status theo_packing_read(float *out, const theo_weights *weights, const theo_weight *w, theo_error *err) {
+    THEO_TRY(theo_weight_to_f32(weights, w, out, err));
+    THEO_TRY(check_finite(out, weights, w, err));
+    theo_weights_release(weights, w);
+    return THEO_OK;
+}
+
+static bool is_floats_already(const theo_weight *w) {
+    int64_t stride = 1;
+    for (int i = w->rank - 1; i >= 0; i--) {
+        if (w->shape[i] > 1 && w->stride[i] != stride)
+            return false;
+        stride *= w->shape[i];
+    }
+    return w->dtype == THEO_DTYPE_F32 && (uintptr_t)w->data % sizeof(float) == 0;
+}
+
+/* ---- one job */
+
+static theo_status no_memory(const theo_weight *w, theo_error *err) {
+    return theo_fail(err, THEO_MEMORY, NULL, w->name, "out of memory while the weights are read");
+}
+
+static theo_status make_floats(const work *w, const theo_packing_job *job, theo_error *err) {
+    *job->floats = theo_alloc_aligned((size_t)job->weight->elements * sizeof(float));
+    if (!*job->floats)
+        return no_memory(job->weight, err);
+    return theo_packing_read(*job->floats, w->weights, job->weight, err);
+}
+
+/* Rows of `in` numbers: those from `from` on, times the row's scale. In place: what is read lies at or behind what is written. */
+static void fold(float *values, int out, size_t in, const theo_packing_job *job, const float *scale) {
+    size_t from = job->count ? (size_t)job->from : 0, count = job->count ? (size_t)job->count : in;
+    for (size_t o = 0; o < (size_t)out; o++)
+        for (size_t i = 0; i < count; i++)
+            values[o * count + i] = values[o * in + from + i] * (scale ? scale[o] : 1.0f);
+}
+
+static theo_status make_packed(const work *w, const theo_packing_job *job, theo_scratch *scratch, theo_error *err) {
+    const theo_weight *t = job->weight;
+    bool is_transposed = job->kind == THEO_PACKING_TRANSPOSED;
+    int out = (int)t->shape[is_transposed], in = (int)(t->elements / t->shape[0]);
+    bool is_folded = job->scale || job->count, in_place = is_floats_already(t) && !is_folded;
+    size_t weight_floats = in_place ? 0 : (size_t)t->elements;
+    float *values = theo_scratch_fit(scratch, (weight_floats + 2 * (size_t)out) * sizeof(float));
+    if (!values)
+        return no_memory(t, err);
+    float *bias = job->bias ? values + weight_floats : NULL, *scale = job->scale ? values + weight_floats + out : NULL;
+    if (bias)
+        THEO_TRY(theo_packing_read(bias, w->weights, job->bias, err));
+    if (scale)
+        THEO_TRY(theo_packing_read(scale, w->weights, job->scale, err));
+
+    const float *weight = in_place ? t->data : values;
+    if (in_place)
+        THEO_TRY(check_finite(weight, w->weights, t, err));
+    else
+        THEO_TRY(theo_packing_read(values, w->weights, t, err));
+    if (is_folded) {
+        fold(values, out, (size_t)in, job, scale);
+        in = job->count ? job->count : in;
+        for (int o = 0; scale && bias && o < out; o++)
+            bias[o] *= scale[o];
+    }
+    theo_status status = THEO_OK;
+    if (is_transposed)
+        status = theo_packed_conv_transpose2(job->packed, w->level, (int)t->shape[0], out, weight, bias, err);
+    else if (job->kind == THEO_PACKING_CONV)
+        status = theo_packed_conv(job->packed, w->level, out, (int)t->shape[1], 3, weight, bias, err);
+    else if (job->kind == THEO_PACKING_UPSAMPLED)
+        status = theo_packed_upsample2_conv(job->packed, w->level, out, (int)t->shape[1], weight, bias, err);
+    else
+        status = theo_packed_linear(job->packed, w->level, out, in, weight, bias, err);
+    theo_weights_release(w->weights, t);
+    return status;
+}
+
+static void run_job(void *context, int task, int worker) {
+    work *w = context;
+    const theo_packing_job *job = &w->packing->jobs[task];
+    theo_error error;
+    theo_error_clear(&error);
+    theo_status status =
+        job->kind == THEO_PACKING_FLOATS ? make_floats(w, job, &error) : make_packed(w, job, &w->scratch[worker], &error);
+    if (!status)
+        return;
+    pthread_mutex_lock(&w->mutex);
+    if (task < w->failed_job) {
+        w->failed_job = task;
+        w->status = status;
+        w->error = error;
+    }
+    pthread_mutex_unlock(&w->mutex);
+}
+
+theo_status theo_packing_run(const theo_packing *packing, const theo_weights *weights, theo_cpu level, theo_pool *pool,
+                             theo_error *err) {
+    int threads = theo_pool_threads(pool);
+    work w = {.packing = packing, .weights = weights, .level = level, .failed_job = packing->count};
+    w.scratch = packing->is_out_of_memory ? NULL : theo_alloc((size_t)threads, sizeof *w.scratch);
+    if (!w.scratch || pthread_mutex_init(&w.mutex, NULL)) {
+        theo_free(w.scratch);
+        return theo_fail(err, THEO_MEMORY, theo_weights_path(weights), NULL, "out of memory while the weights are read");
+    }
+    theo_pool_run(pool, packing->count, run_job, &w);
+    for (int i = 0; i < threads; i++)
+        theo_scratch_free(&w.scratch[i]);
+    theo_free(w.scratch);
+    pthread_mutex_destroy(&w.mutex);
+    if (w.status && err)
+        *err = w.error;
+    return w.status;
+}

@@ -1,0 +1,288 @@
+#include "models/vit.h"
+#include "base/error.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const float norm_eps = 1e-6f;
+
+/* ---------------------------------------------------------------- loading */
+
+/* Where tensors are looked for, and where what is found goes. */
+typedef struct source {
+    const theo_weights *weights;
+    theo_packing *packing;
+    theo_problems *problems;
+    const char *prefix;
+} source;
+
+static const theo_weight *expect(const source *s, const char *name, int rank, const int64_t *shape) {
+    char full[THEO_TENSOR_NAME_BYTES];
+    snprintf(full, sizeof full, "%s%s", s->prefix, name);
+    return theo_problems_expect(s->problems, s->weights, full, rank, shape, THEO_VIT_MAX_WIDTH);
+}
+
+static const theo_weight *expect_vector(const source *s, const char *name, int size) {
+    return expect(s, name, 1, (int64_t[]){size});
+}
+
+static void gather_floats(const source *s, float **out, const theo_weight *w) {
+    theo_packing_add(s->packing, (theo_packing_job){.kind = THEO_PACKING_FLOATS, .weight = w, .floats = out});
+}
+
+static void gather_norm(const source *s, theo_vit_norm *norm, const char *stem, int width) {
+    char name[THEO_TENSOR_NAME_BYTES];
+    snprintf(name, sizeof name, "%s.weight", stem);
+    gather_floats(s, &norm->gamma, expect_vector(s, name, width));
+    snprintf(name, sizeof name, "%s.bias", stem);
+    gather_floats(s, &norm->beta, expect_vector(s, name, width));
+}
+
+/* [out, in] with bias, and the LayerScale behind it if it has one. */
+static void gather_linear(const source *s, theo_packed **packed, const char *stem, int out, int in, const theo_weight *scale) {
+    char name[THEO_TENSOR_NAME_BYTES];
+    snprintf(name, sizeof name, "%s.weight", stem);
+    theo_packing_job job = {.kind = THEO_PACKING_LINEAR, .packed = packed, .scale = scale};
+    job.weight = expect(s, name, 2, (int64_t[]){out, in});
+    snprintf(name, sizeof name, "%s.bias", stem);
+    job.bias = expect_vector(s, name, out);
+    theo_packing_add(s->packing, job);
+}
+
+static void gather_block(const source *s, const theo_vit *vit, int index) {
+    theo_vit_block *b = &vit->blocks[index];
+    int c = vit->width;
+    char stem[64];
+    int n = snprintf(stem, sizeof stem, "blocks.%d.", index);
+    char *part = stem + n;
+    size_t room = sizeof stem - (size_t)n;
+
+    snprintf(part, room, "norm1");
+    gather_norm(s, &b->norm1, stem, c);
+    snprintf(part, room, "attn.qkv");
+    gather_linear(s, &b->qkv, stem, 3 * c, c, NULL);
+    snprintf(part, room, "ls1.gamma");
+    const theo_weight *scale = expect_vector(s, stem, c);
+    snprintf(part, room, "attn.proj");
+    gather_linear(s, &b->proj, stem, c, c, scale);
+    snprintf(part, room, "norm2");
+    gather_norm(s, &b->norm2, stem, c);
+    snprintf(part, room, "mlp.fc1");
+    gather_linear(s, &b->fc1, stem, vit->hidden, c, NULL);
+    snprintf(part, room, "ls2.gamma");
+    scale = expect_vector(s, stem, c);
+    snprintf(part, room, "mlp.fc2");
+    gather_linear(s, &b->fc2, stem, c, vit->hidden, scale);
+}
+
+/* 1 + the largest index behind PREFIX "blocks.". */
+static int count_blocks(const theo_weights *weights, const char *prefix) {
+    char stem[THEO_TENSOR_NAME_BYTES];
+    size_t length = (size_t)snprintf(stem, sizeof stem, "%sblocks.", prefix);
+    long count = 0;
+    for (int i = 0; i < theo_weights_count(weights); i++) {
+        const char *name = theo_weights_at(weights, i)->name;
+        if (strncmp(name, stem, length))
+            continue;
+        long index = strtol(name + length, NULL, 10);
+        if (index >= count)
+            count = index + 1;
+    }
+    return count > THEO_VIT_MAX_DEPTH ? THEO_VIT_MAX_DEPTH + 1 : (int)count;
+}
+
+static int size_of(const theo_weight *w, int dimension) {
+    return w ? (int)w->shape[dimension] : 0;
+}
+
+static int hidden_width(const source *s, int width) {
+    char name[THEO_TENSOR_NAME_BYTES];
+    snprintf(name, sizeof name, "%sblocks.0.mlp.fc1.weight", s->prefix);
+    const theo_weight *w = theo_weights_find(s->weights, name);
+    return w && w->rank == 2 && w->shape[0] > 0 && w->shape[0] <= THEO_VIT_MAX_WIDTH ? (int)w->shape[0] : 4 * width;
+}
+
+/* Side of the square table in positions [1, 1 + side * side, C]; 0 and a note where it is none. */
+static int table_side(const source *s, const theo_weight *w) {
+    if (!w)
+        return 0;
+    int side = (int)lrint(sqrt((double)(w->shape[1] - 1)));
+    if (side >= 1 && side * side + 1 == w->shape[1])
+        return side;
+    theo_problems_note(s->problems, THEO_SHAPE, w->name, "has %lld positions: needed is one and a square of others",
+                       (long long)w->shape[1]);
+    return 0;
+}
+
+static theo_status refuse_other_backbones(const source *s, theo_error *err) {
+    static const struct {
+        const char *part, *why;
+    } unknown[] = {
+        {"register_tokens", "a backbone with register tokens"},
+        {".mlp.w12", "a backbone with SwiGLU layers (ViT-g)"},
+    };
+    for (int i = 0; i < theo_weights_count(s->weights); i++)
+        for (size_t k = 0; k < sizeof unknown / sizeof *unknown; k++) {
+            const char *name = theo_weights_at(s->weights, i)->name;
+            if (strstr(name, unknown[k].part))
+                return theo_fail(err, THEO_UNSUPPORTED, theo_weights_path(s->weights), name,
+                                 "is of %s, which is not supported: DINOv2 ViT-S, B and L without registers are", unknown[k].why);
+        }
+    return THEO_OK;
+}
+
+theo_status theo_vit_gather(theo_vit *vit, theo_packing *packing, theo_problems *problems, const theo_weights *weights,
+                            const char *prefix, theo_error *err) {
+    source s = {weights, packing, problems, prefix};
+    THEO_TRY(refuse_other_backbones(&s, err));
+    const theo_weight *cls = expect(&s, "cls_token", 3, (int64_t[]){1, 1, 0});
+    int c = size_of(cls, 2);
+    if (cls && c % THEO_VIT_HEAD)
+        theo_problems_note(problems, THEO_SHAPE, cls->name, "has width %d: a multiple of %d is needed", c, THEO_VIT_HEAD);
+    const theo_weight *positions = expect(&s, "pos_embed", 3, (int64_t[]){1, 0, c});
+    const theo_weight *embed = expect(&s, "patch_embed.proj.weight", 4, (int64_t[]){c, 3, 0, 0});
+    if (embed && (embed->shape[2] != embed->shape[3] || embed->shape[2] > 64))
+        theo_problems_note(problems, THEO_SHAPE, embed->name, "has patches of %lld x %lld: squares up to 64 are supported",
+                           (long long)embed->shape[2], (long long)embed->shape[3]);
+    *vit = (theo_vit){.width = c, .heads = c / THEO_VIT_HEAD, .patch = size_of(embed, 2), .table = table_side(&s, positions)};
+    vit->hidden = hidden_width(&s, c);
+    vit->depth = count_blocks(weights, prefix);
+    if (vit->depth < 1 || vit->depth > THEO_VIT_MAX_DEPTH)
+        return theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), prefix, "%d transformer blocks: allowed are 1 to %d",
+                         vit->depth, THEO_VIT_MAX_DEPTH);
+    vit->blocks = theo_alloc((size_t)vit->depth, sizeof *vit->blocks);
+    if (!vit->blocks)
+        return theo_fail(err, THEO_MEMORY, theo_weights_path(weights), NULL, "out of memory");
+
+    gather_floats(&s, &vit->cls, cls);
+    gather_floats(&s, &vit->positions, positions);
+    gather_floats(&s, &vit->embed_bias, expect_vector(&s, "patch_embed.proj.bias", c));
+    theo_packing_add(packing, (theo_packing_job){.kind = THEO_PACKING_LINEAR, .weight = embed, .packed = &vit->embed});
+    for (int i = 0; i < vit->depth; i++)
+        gather_block(&s, vit, i);
+    gather_norm(&s, &vit->norm, "norm", c);
+    return THEO_OK;
+}
+
+static void free_norm(theo_vit_norm *norm) {
+    theo_free_aligned(norm->gamma);
+    theo_free_aligned(norm->beta);
+}
+
+void theo_vit_free(theo_vit *vit) {
+    for (int i = 0; vit->blocks && i < vit->depth; i++) {
+        theo_vit_block *b = &vit->blocks[i];
+        free_norm(&b->norm1);
+        theo_packed_free(b->qkv);
+        theo_packed_free(b->proj);
+        free_norm(&b->norm2);
+        theo_packed_free(b->fc1);
+        theo_packed_free(b->fc2);
+    }
+    theo_free(vit->blocks);
+    theo_packed_free(vit->embed);
+    theo_free_aligned(vit->embed_bias);
+    theo_free_aligned(vit->cls);
+    theo_free_aligned(vit->positions);
+    free_norm(&vit->norm);
+    *vit = (theo_vit){0};
+}
+
+size_t theo_vit_bytes(const theo_vit *vit) {
+    size_t rows =
+        1 + (size_t)vit->table * (size_t)vit->table + 4 + 4 * (size_t)vit->depth; /* positions and vectors, of C floats */
+    size_t bytes = rows * (size_t)vit->width * sizeof(float) + theo_packed_bytes(vit->embed);
+    for (int i = 0; i < vit->depth; i++) {
+        const theo_vit_block *b = &vit->blocks[i];
+        bytes += theo_packed_bytes(b->qkv) + theo_packed_bytes(b->proj) + theo_packed_bytes(b->fc1) + theo_packed_bytes(b->fc2);
+    }
+    return bytes;
+}
+
+/* ---------------------------------------------------------------- positions */
+
+/* The four taps of output `o` of n, from `side` inputs: Keys' kernel with a = -0.75, edges clamped. */
+static void cubic_taps(int o, int n, int side, int at[4], double weight[4]) {
+    const double a = -0.75;
+    double x = (double)side / (n + 0.1) * (o + 0.5) - 0.5, first = floor(x), t = x - first;
+    for (int k = 0; k < 4; k++) {
+        int i = (int)first + k - 1;
+        double d = fabs(t - (k - 1));
+        at[k] = i < 0 ? 0 : i >= side ? side - 1 : i;
+        weight[k] = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+    }
+}
+
+void theo_vit_resample_table(const float *table, int side, int channels, int rows, int columns, float *out, size_t pitch) {
+    for (int y = 0; y < rows; y++) {
+        int from_y[4], from_x[4];
+        double weight_y[4], weight_x[4];
+        cubic_taps(y, rows, side, from_y, weight_y);
+        for (int x = 0; x < columns; x++, out += pitch) {
+            cubic_taps(x, columns, side, from_x, weight_x);
+            memset(out, 0, (size_t)channels * sizeof(float));
+            for (int k = 0; k < 16; k++) {
+                const float *from = table + (size_t)(from_y[k / 4] * side + from_x[k % 4]) * (size_t)channels;
+                float weight = (float)(weight_y[k / 4] * weight_x[k % 4]);
+                for (int c = 0; c < channels; c++)
+                    out[c] += weight * from[c];
+            }
+        }
+    }
+}
+
+void theo_vit_positions(const theo_vit *vit, int rows, int columns, float *out, size_t pitch) {
+    int c = vit->width;
+    const float *table = vit->positions + c;
+    for (int i = 0; i < c; i++)
+        out[i] = vit->cls[i] + vit->positions[i];
+    out += pitch;
+    if (rows == vit->table && columns == vit->table)
+        for (int n = 0; n < rows * columns; n++)
+            memcpy(out + (size_t)n * pitch, table + (size_t)n * (size_t)c, (size_t)c * sizeof(float));
+    else
+        theo_vit_resample_table(table, vit->table, c, rows, columns, out, pitch);
+    for (int n = 0; n < rows * columns; n++)
+        for (int i = 0; i < c; i++)
+            out[(size_t)n * pitch + (size_t)i] += vit->embed_bias[i];
+}
+
+/* ---------------------------------------------------------------- on a plan */
+
+static theo_epilogue add(theo_tensor residual) {
+    theo_epilogue e = theo_epilogue_none();
+    e.residual = residual;
+    return e;
+}
+
+theo_tensor theo_vit_embed(theo_plan *p, const theo_vit *vit, theo_tensor patches, theo_tensor positions) {
+    return theo_plan_linear(p, "patch_embed", patches, vit->embed, add(positions));
+}
+
+theo_tensor theo_vit_record_norm(theo_plan *p, const theo_vit *vit, const char *name, theo_tensor x) {
+    return theo_plan_layer_norm(p, name, x, vit->norm.gamma, vit->norm.beta, norm_eps);
+}
+
+static const char *named(char text[64], int block, const char *part) {
+    snprintf(text, 64, "block%d.%s", block, part);
+    return text;
+}
+
+theo_tensor theo_vit_record_block(theo_plan *p, const theo_vit *vit, int index, theo_tensor x, theo_tensor *after_attention) {
+    const theo_vit_block *b = &vit->blocks[index];
+    char name[64];
+    theo_epilogue gelu = theo_epilogue_none();
+    gelu.act = THEO_ACT_GELU;
+
+    theo_tensor y = theo_plan_layer_norm(p, named(name, index, "norm1"), x, b->norm1.gamma, b->norm1.beta, norm_eps);
+    y = theo_plan_linear(p, named(name, index, "qkv"), y, b->qkv, theo_epilogue_none());
+    y = theo_plan_attention(p, named(name, index, "attention"), y, vit->heads);
+    x = theo_plan_linear(p, named(name, index, "proj"), y, b->proj, add(x));
+    if (after_attention)
+        *after_attention = x;
+
+    y = theo_plan_layer_norm(p, named(name, index, "norm2"), x, b->norm2.gamma, b->norm2.beta, norm_eps);
+    y = theo_plan_linear(p, named(name, index, "fc1+gelu"), y, b->fc1, gelu);
+    return theo_plan_linear(p, named(name, index, "fc2"), y, b->fc2, add(x));
+}
