@@ -115,7 +115,7 @@ theo_status theo_detect_batch(theo_session *session, int count, theo_image_sourc
     theo_detect_options checked;
     if (count < 0 || !source || !sink)
         return theo_fail(err, THEO_ARGUMENT, NULL, "batch", "count %d must be at least 0, source and sink must be given", count);
-    THEO_TRY(theo_session_enter(session, err));
+    THEO_TRY(theo_session_enter_for(session, THEO_TASK_KEYPOINTS, err));
     ahead a = {.source = source, .user = user, .count = count};
     theo_status status = theo_detect_options_of(&checked, options, session, err);
     if (!status && pthread_mutex_init(&a.mutex, NULL))

@@ -63,7 +63,7 @@ static void finish(keypoints_block *k, const theo_session *s, const theo_image *
     k->public.net_height = height;
     k->public.scale_x = (float)f.scale_x;
     k->public.scale_y = (float)f.scale_y;
-    k->public.timing = theo_superpoint_timing(s->runner);
+    k->public.timing = theo_superpoint_timing(s->superpoint);
 }
 
 /* ---------------------------------------------------------------- photo to keypoints */
@@ -82,15 +82,15 @@ theo_status theo_detect_entered(theo_session *s, const theo_image *image, const 
     const theo_selected *points;
     keypoints_block *k;
     THEO_TRY(theo_detect_options_of(&o, options, s, err));
-    THEO_TRY(theo_superpoint_set_image(s->runner, image, &o, &width, &height, err));
-    THEO_TRY(theo_superpoint_detect(s->runner, &o, &points, &count, err));
+    THEO_TRY(theo_superpoint_set_image(s->superpoint, image, &o, &width, &height, err));
+    THEO_TRY(theo_superpoint_detect(s->superpoint, &o, &points, &count, err));
     THEO_TRY(new_keypoints(&k, s, count, o.descriptors ? s->model->superpoint->descriptor_dim : 0, err));
     for (size_t i = 0; i < (size_t)count; i++) {
         k->xy[2 * i] = (float)points[i].x;
         k->xy[2 * i + 1] = (float)points[i].y;
         k->scores[i] = points[i].score;
     }
-    theo_status status = theo_superpoint_describe(s->runner, o.sampling, k->xy, count, k->descriptors, NULL, err);
+    theo_status status = theo_superpoint_describe(s->superpoint, o.sampling, k->xy, count, k->descriptors, NULL, err);
     if (status) {
         theo_results_give(k);
         return status;
@@ -107,7 +107,7 @@ theo_status theo_detect(theo_session *session, const theo_image *image, const th
     if (!keypoints)
         return theo_fail(err, THEO_ARGUMENT, NULL, "keypoints", "is NULL");
     *keypoints = NULL;
-    THEO_TRY(theo_session_enter(session, err));
+    THEO_TRY(theo_session_enter_for(session, THEO_TASK_KEYPOINTS, err));
     theo_status status = theo_detect_entered(session, image, options, keypoints, err);
     theo_session_leave(session);
     return status;
@@ -124,11 +124,11 @@ static theo_status describe_entered(theo_session *s, const theo_image *image, co
     if (!s->model->superpoint->descriptor_dim)
         return theo_fail(err, THEO_UNSUPPORTED, NULL, s->model->info.name,
                          "this model has no descriptor head: it can detect, but not describe");
-    THEO_TRY(theo_superpoint_set_image(s->runner, image, &o, &width, &height, err));
+    THEO_TRY(theo_superpoint_set_image(s->superpoint, image, &o, &width, &height, err));
     THEO_TRY(new_keypoints(&k, s, count, s->model->superpoint->descriptor_dim, err));
     frame f = frame_of(image, width, height, &o);
     to_network(k->xy, xy, (size_t)count, f);
-    theo_status status = theo_superpoint_describe(s->runner, o.sampling, k->xy, count, k->descriptors, k->scores, err);
+    theo_status status = theo_superpoint_describe(s->superpoint, o.sampling, k->xy, count, k->descriptors, k->scores, err);
     if (status) {
         theo_results_give(k);
         return status;
@@ -150,7 +150,7 @@ theo_status theo_describe(theo_session *session, const theo_image *image, const 
     for (size_t i = 0; i < 2 * (size_t)count; i++)
         if (!isfinite(xy[i]))
             return theo_fail(err, THEO_ARGUMENT, NULL, "xy", "point %zu has a coordinate that is not finite", i / 2);
-    THEO_TRY(theo_session_enter(session, err));
+    THEO_TRY(theo_session_enter_for(session, THEO_TASK_KEYPOINTS, err));
     theo_status status = describe_entered(session, image, xy, count, options, keypoints, err);
     theo_session_leave(session);
     return status;

@@ -54,7 +54,7 @@ static theo_status raw_entered(theo_session *s, const float *plane, int width, i
     if (!parts)
         return theo_fail(err, THEO_UNSUPPORTED, NULL, s->model->info.name,
                          "this model has no descriptor head, and no other map is wanted");
-    THEO_TRY(theo_superpoint_forward(s->runner, plane, width, height, parts, &out, err));
+    THEO_TRY(theo_superpoint_forward(s->superpoint, plane, width, height, parts, &out, err));
 
     size_t cells = (size_t)out.cells_x * (size_t)out.cells_y;
     const struct {
@@ -94,7 +94,7 @@ static theo_status raw_entered(theo_session *s, const float *plane, int width, i
                                 .logits = made[1],
                                 .descriptors = made[2],
                                 .raw = made[3],
-                                .timing = theo_superpoint_timing(s->runner)};
+                                .timing = theo_superpoint_timing(s->superpoint)};
     *maps = m;
     return THEO_OK;
 }
@@ -113,7 +113,7 @@ theo_status theo_detect_raw(theo_session *session, const float *plane, int width
                          height, 1 << 28);
     if (!is_all_finite(plane, (size_t)width * (size_t)height))
         return theo_fail(err, THEO_ARGUMENT, NULL, "plane", "holds a number that is not finite");
-    THEO_TRY(theo_session_enter(session, err));
+    THEO_TRY(theo_session_enter_for(session, THEO_TASK_KEYPOINTS, err));
     theo_status status = raw_entered(session, plane, width, height, wanted, maps, err);
     theo_session_leave(session);
     return status;

@@ -49,63 +49,49 @@ static char *stem_of(const char *path) {
     }
 }
 
-#define MAGICPOINT_LICENCE "MIT, Copyright (c) 2022 Shao-Feng Zeng"
-
-/* Published numbers, known by theo_superpoint.fingerprint whatever the file and its tensors are called. */
-static const struct known {
-    uint64_t fingerprint;
-    const char *name, *licence; /* name: of the catalogue, with its licence there; NULL: the file's name */
-} published[] = {
-    {0x7afeaa9ff237b15a, "superpoint", NULL},
-    {0x26f7b43a104ed123, "superpoint-open", NULL},
-    {0x7a23e45d5d252feb, NULL, MAGICPOINT_LICENCE}, /* MagicPoint with its batch norm folded */
-};
-
-static const struct known *known_of(const theo_superpoint *n) {
-    for (size_t i = 0; i < sizeof published / sizeof *published; i++)
-        if (published[i].fingerprint == n->fingerprint)
-            return &published[i];
-    return NULL;
-}
-
-static const char *licence_of(const theo_superpoint *n) {
-    const struct known *k = known_of(n);
-    if (k)
-        return k->name ? theo_catalog_find(k->name)->licence : k->licence;
-    switch (n->kind) {
-    case THEO_SUPERPOINT_BN:
-        return "of the published file of this layout: MIT, Copyright (c) 2018 Paul-Edouard Sarlin, Remi Pautrat";
-    case THEO_SUPERPOINT_MAGICPOINT:
-        return "of the published file of this layout: " MAGICPOINT_LICENCE;
-    case THEO_SUPERPOINT_PLAIN:
-        break;
-    }
-    return "not known for this file: ask where it came from (what derives from Magic Leap's weights is for noncommercial "
-           "research only)";
-}
-
-static theo_status describe(theo_model *m, const char *text, const theo_weights *weights, theo_error *err) {
+/* The rest of the model's info. known: what the file's numbers are known as, or NULL. */
+static theo_status describe(theo_model *m, const char *text, const theo_weights *weights, const char *known, theo_error *err) {
     theo_model_info *info = &m->info;
-    const theo_superpoint *n = m->superpoint;
-    const struct known *k = known_of(n);
-    const char *name = theo_catalog_is_path(text) ? k ? k->name : NULL : text;
+    const char *name = theo_catalog_is_path(text) ? known : text;
     info->name = name ? theo_strdup(name) : stem_of(theo_weights_path(weights));
     info->path = theo_strdup(theo_weights_path(weights));
     info->source = theo_strdup(theo_weights_source(weights));
     if (!info->name || !info->path || !info->source)
         return theo_fail(err, THEO_MEMORY, NULL, "model", "out of memory");
-    info->kind = theo_superpoint_kind_name(n->kind);
-    info->task = THEO_TASK_KEYPOINTS;
-    info->licence = licence_of(n);
+    info->task = m->kind->task;
     info->precision = "fp32";
     info->isa = theo_cpu_name(theo_kernels_for(m->level)->level);
-    info->config_json = n->config_json;
     info->threads = theo_pool_threads(m->pool);
-    info->parameters = n->parameters;
     info->file_bytes = theo_weights_file_bytes(weights);
-    info->weight_bytes = n->weight_bytes;
-    info->descriptor_dim = n->descriptor_dim;
     return THEO_OK;
+}
+
+/* The kind whose names most of the file's tensors carry. */
+static const theo_kind *kind_of(const theo_weights *weights) {
+    static const theo_kind *const kinds[] = {&theo_kind_superpoint, &theo_kind_moge2};
+    const theo_kind *best = NULL;
+    int most = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        int count = kinds[i]->recognise(weights);
+        if (count > most) {
+            most = count;
+            best = kinds[i];
+        }
+    }
+    return best;
+}
+
+static theo_status load_network(theo_model *m, const char *text, const theo_weights *weights, const theo_model_options *o,
+                                theo_error *err) {
+    const char *known;
+    const theo_kind *kind = kind_of(weights);
+    if (!kind)
+        return theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), NULL,
+                         "its tensors carry no names of a network that this program knows: SuperPoint (such as conv1a.weight or "
+                         "encoder.conv_blocks.0.conv_a.weight) or MoGe-2 (such as encoder.backbone.cls_token)");
+    THEO_TRY(kind->load(m, weights, o, &known, err));
+    m->kind = kind;
+    return describe(m, text, weights, known, err);
 }
 
 static theo_status load(theo_model *m, const char *text, const theo_model_options *o, theo_error *err) {
@@ -120,9 +106,7 @@ static theo_status load(theo_model *m, const char *text, const theo_model_option
 
     theo_weights *weights;
     THEO_TRY(theo_weights_open(&weights, path, &(theo_weights_options){.verify_checksums = o->verify_checksums}, err));
-    theo_status status = theo_superpoint_load(&m->superpoint, weights, m->level, o->bn_eps, err);
-    if (!status)
-        status = describe(m, text, weights, err);
+    theo_status status = load_network(m, text, weights, o, err);
     theo_weights_close(weights);
     return status;
 }
@@ -163,7 +147,8 @@ theo_model *theo_model_retain(theo_model *m) {
 void theo_model_close(theo_model *m) {
     if (!m || atomic_fetch_sub_explicit(&m->holders, 1, memory_order_acq_rel) != 1)
         return;
-    theo_superpoint_free(m->superpoint);
+    if (m->kind)
+        m->kind->unload(m);
     theo_pool_close(m->pool);
     theo_free((void *)(uintptr_t)m->info.name);
     theo_free((void *)(uintptr_t)m->info.path);
@@ -173,12 +158,4 @@ void theo_model_close(theo_model *m) {
 
 void theo_model_get_info(const theo_model *model, theo_model_info *info) {
     *info = model->info;
-}
-
-void theo_detect_options_for(theo_detect_options *o, const theo_model *model) {
-    theo_detect_options_init(o);
-    if (model && model->superpoint->kind == THEO_SUPERPOINT_BN) {
-        o->sampling = THEO_SAMPLING_C;
-        o->gray = THEO_GRAY_LUMA;
-    }
 }

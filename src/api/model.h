@@ -6,8 +6,29 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "formats/weights.h"
+#include "models/moge2_run.h"
 #include "models/superpoint_run.h"
 #include <stdatomic.h>
+
+/* What the library must know of a kind of network to open models and sessions: one table each, beside the calls of its own. */
+typedef struct theo_kind {
+    theo_task task;
+    /* How many tensors of the file carry names of this kind. */
+    int (*recognise)(const theo_weights *weights);
+    /* Fills the model's network, and of its info: kind, licence, config_json, parameters, weight_bytes, descriptor_dim. Returns
+     * in *name (static, or NULL) what the numbers in the file are known as. */
+    theo_status (*load)(theo_model *model, const theo_weights *weights, const theo_model_options *options, const char **name,
+                        theo_error *err);
+    void (*unload)(theo_model *model);
+    theo_status (*open)(theo_session *session, const theo_session_options *options, theo_error *err);
+    void (*close)(theo_session *session);
+    /* The plan for a photo, or network input, of that size. */
+    theo_status (*prepare)(theo_session *session, int width, int height, const theo_plan **plan, theo_error *err);
+    theo_status (*memory)(theo_session *session, int width, int height, size_t *bytes, theo_error *err);
+} theo_kind;
+
+extern const theo_kind theo_kind_superpoint, theo_kind_moge2;
 
 /* Immutable from the end of theo_model_open. */
 struct theo_model {
@@ -15,7 +36,11 @@ struct theo_model {
     theo_pool *pool;
     theo_cpu level;
     theo_logger logger;
-    theo_superpoint *superpoint;
+    const theo_kind *kind;
+    union { /* of `kind` */
+        theo_superpoint *superpoint;
+        theo_moge2 *moge2;
+    };
     theo_model_info info; /* its name, path and source are this model's own */
 };
 
@@ -24,12 +49,16 @@ theo_model *theo_model_retain(theo_model *model); /* one more holder; theo_model
 struct theo_session {
     theo_model *model;
     atomic_bool is_busy;
-    theo_superpoint_runner *runner;
+    union { /* of the model's kind */
+        theo_superpoint_runner *superpoint;
+        theo_moge2_runner *moge2;
+    };
     theo_results *results;
 };
 
-/* Begins a call: THEO_BUSY if another one is under way. */
+/* Begins a call: THEO_BUSY if another one is under way. The second form also wants a model for that task. */
 theo_status theo_session_enter(theo_session *session, theo_error *err);
+theo_status theo_session_enter_for(theo_session *session, theo_task task, theo_error *err);
 void theo_session_leave(theo_session *session);
 
 #endif

@@ -1,16 +1,13 @@
 #include "api/model.h"
 #include "api/options.h"
 
-static theo_status runner_for(theo_superpoint_runner **runner, const theo_model *model, const theo_session_options *options,
-                              theo_error *err) {
-    theo_session_options o;
-    theo_session_options_init(&o);
-    THEO_TRY(theo_options_take(&o, sizeof o, options, "theo_session_options", err));
-    if (o.tile_pixels < 0)
+static theo_status take_options(theo_session_options *out, const theo_session_options *given, theo_error *err) {
+    theo_session_options_init(out);
+    THEO_TRY(theo_options_take(out, sizeof *out, given, "theo_session_options", err));
+    if (out->tile_pixels < 0)
         return theo_fail(err, THEO_ARGUMENT, NULL, "tile_pixels", "%lld is out of range: allowed is 0 (never tile) or more",
-                         (long long)o.tile_pixels);
-    theo_superpoint_runner_options r = {model->level, model->pool, o.tile_pixels, o.progress, o.progress_user};
-    return theo_superpoint_runner_new(runner, model->superpoint, &r, err);
+                         (long long)out->tile_pixels);
+    return THEO_OK;
 }
 
 theo_status theo_session_open(theo_session **session, theo_model *model, const theo_session_options *options, theo_error *err) {
@@ -23,7 +20,10 @@ theo_status theo_session_open(theo_session **session, theo_model *model, const t
         return theo_fail(err, THEO_MEMORY, NULL, "session", "out of memory");
     atomic_init(&s->is_busy, false);
     s->model = theo_model_retain(model);
-    theo_status status = runner_for(&s->runner, model, options, err);
+    theo_session_options o;
+    theo_status status = take_options(&o, options, err);
+    if (!status)
+        status = model->kind->open(s, &o, err);
     if (!status && !(s->results = theo_results_new()))
         status = theo_fail(err, THEO_MEMORY, NULL, "session", "out of memory");
     if (status) {
@@ -37,7 +37,7 @@ theo_status theo_session_open(theo_session **session, theo_model *model, const t
 void theo_session_close(theo_session *s) {
     if (!s)
         return;
-    theo_superpoint_runner_free(s->runner);
+    s->model->kind->close(s);
     theo_results_close(s->results);
     theo_model_close(s->model);
     theo_free(s);
@@ -49,6 +49,15 @@ theo_status theo_session_enter(theo_session *s, theo_error *err) {
     if (atomic_exchange_explicit(&s->is_busy, true, memory_order_acquire))
         return theo_fail(err, THEO_BUSY, NULL, "session", "another call is using it: open a session for each thread");
     return THEO_OK;
+}
+
+theo_status theo_session_enter_for(theo_session *s, theo_task task, theo_error *err) {
+    static const char *const what[] = {
+        [THEO_TASK_KEYPOINTS] = "keypoints", [THEO_TASK_DEPTH] = "depth", [THEO_TASK_PAIR] = "pairs"};
+    if (s && s->model->kind->task != task)
+        return theo_fail(err, THEO_UNSUPPORTED, NULL, s->model->info.name, "is a model for %s (%s), not for %s",
+                         what[s->model->kind->task], s->model->info.kind, what[task]);
+    return theo_session_enter(s, err);
 }
 
 void theo_session_leave(theo_session *s) {
@@ -67,7 +76,7 @@ static theo_status check_size(int width, int height, theo_error *err) {
 theo_status theo_session_prepare(theo_session *session, int width, int height, theo_error *err) {
     THEO_TRY(check_size(width, height, err));
     THEO_TRY(theo_session_enter(session, err));
-    theo_status status = theo_superpoint_prepare(session->runner, width, height, NULL, err);
+    theo_status status = session->model->kind->prepare(session, width, height, NULL, err);
     theo_session_leave(session);
     return status;
 }
@@ -79,7 +88,7 @@ theo_status theo_session_plan(theo_session *session, int width, int height, theo
     THEO_TRY(check_size(width, height, err));
     THEO_TRY(theo_session_enter(session, err));
     const theo_plan *plan;
-    theo_status status = theo_superpoint_prepare(session->runner, width, height, &plan, err);
+    theo_status status = session->model->kind->prepare(session, width, height, &plan, err);
     if (!status)
         status = theo_plan_describe(plan, report, err);
     theo_session_leave(session);
@@ -93,9 +102,9 @@ theo_status theo_session_bytes(const theo_model *model, int width, int height, c
     if (!model || !bytes)
         return theo_fail(err, THEO_ARGUMENT, NULL, model ? "bytes" : "model", "is NULL");
     THEO_TRY(check_size(width, height, err));
-    theo_superpoint_runner *runner;
-    THEO_TRY(runner_for(&runner, model, options, err));
-    theo_status status = theo_superpoint_memory(runner, width, height, bytes, err);
-    theo_superpoint_runner_free(runner);
+    theo_session *session;
+    THEO_TRY(theo_session_open(&session, (theo_model *)(uintptr_t)model, options, err));
+    theo_status status = model->kind->memory(session, width, height, bytes, err);
+    theo_session_close(session);
     return status;
 }

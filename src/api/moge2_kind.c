@@ -1,0 +1,58 @@
+/* moge2_kind.c - MoGe-2 as a kind of model. */
+#include "api/model.h"
+#include "base/error.h"
+
+static theo_status load(theo_model *m, const theo_weights *weights, const theo_model_options *options, const char **name,
+                        theo_error *err) {
+    if (options->bn_eps > 0)
+        return theo_fail(err, THEO_ARGUMENT, theo_weights_path(weights), "bn_eps",
+                         "has no effect: this network has no batch norm");
+    THEO_TRY(theo_moge2_load(&m->moge2, weights, m->level, m->pool, err));
+    const theo_moge2 *n = m->moge2;
+    *name = NULL;
+    m->info.kind = "moge-2";
+    m->info.licence = "of the published files: MIT (weights and code), Apache-2.0 (DINOv2)";
+    m->info.config_json = n->config_json;
+    m->info.parameters = n->parameters;
+    m->info.weight_bytes = n->weight_bytes;
+    if (n->unused)
+        theo_log(m->logger, THEO_LOG_WARNING, "%s: %d tensors are not known and not used", theo_weights_path(weights), n->unused);
+    return THEO_OK;
+}
+
+static void unload(theo_model *m) {
+    theo_moge2_free(m->moge2);
+}
+
+static theo_status open_runner(theo_session *s, const theo_session_options *o, theo_error *err) {
+    theo_moge2_runner_options r = {s->model->level, s->model->pool, o->progress, o->progress_user};
+    return theo_moge2_runner_new(&s->moge2, s->model->moge2, &r, err);
+}
+
+static void close_runner(theo_session *s) {
+    theo_moge2_runner_free(s->moge2);
+}
+
+/* A photo of that size, as theo_geometry_run takes it by default. */
+static theo_status prepare(theo_session *s, int width, int height, const theo_plan **plan, theo_error *err) {
+    theo_moge_frame f = theo_moge_frame_of(width, height, THEO_MOGE_NATIVE, THEO_MOGE_CANVAS_TOKENS);
+    return theo_moge2_prepare(s->moge2, f.rows, f.columns, ~0u, plan, err);
+}
+
+static theo_status memory(theo_session *s, int width, int height, size_t *bytes, theo_error *err) {
+    const theo_plan *plan;
+    THEO_TRY(prepare(s, width, height, &plan, err));
+    *bytes = theo_plan_memory_bytes(plan);
+    return THEO_OK;
+}
+
+const theo_kind theo_kind_moge2 = {
+    .task = THEO_TASK_DEPTH,
+    .recognise = theo_moge2_recognise,
+    .load = load,
+    .unload = unload,
+    .open = open_runner,
+    .close = close_runner,
+    .prepare = prepare,
+    .memory = memory,
+};
