@@ -59,6 +59,17 @@ def read_tensor(path, name):
     return np.frombuffer(raw, TYPES[entry["dtype"]]).reshape(entry["shape"])
 
 
+def replace_tensors(path, other):
+    """Overwrites tensors of a safetensors file with those of the same name, type and shape of another one."""
+    table, start = tensor_table(path)
+    with open(path, "r+b") as f:
+        for name, entry in tensor_table(other)[0].items():
+            if (entry["dtype"], entry["shape"]) != (table[name]["dtype"], table[name]["shape"]):
+                raise ValueError(f"{other}: {name} does not fit {path}")
+            f.seek(start + table[name]["data_offsets"][0])
+            f.write(read_tensor(other, name).tobytes())
+
+
 def member(tree, path):
     """Follows a path such as "cases/3/pose" through lists and objects."""
     for key in filter(None, path.split("/")):

@@ -66,8 +66,15 @@ LAYER_FN = c.CFUNCTYPE(None, c.c_char_p, f32p, c.c_int, c.c_int, c.c_int, c.c_in
 TENSOR_FN = c.CFUNCTYPE(None, c.c_char_p, c.c_int, c.c_int, c.POINTER(c.c_int64), c.POINTER(c.c_int64), voidp)
 
 
+UNSUPPORTED = 7
+
+
 class Failure(Exception):
     """A call of the library failed; the text is its message."""
+
+    def __init__(self, error):
+        super().__init__(error.message.decode())
+        self.status = error.status
 
 
 def copied(pointer, *shape):
@@ -94,7 +101,7 @@ class Library:
     def call(self, function, *arguments):
         error = Error()
         if function(*arguments, c.byref(error)):
-            raise Failure(error.message.decode())
+            raise Failure(error)
 
     # -------------------------------------------------------------- images
 
@@ -187,7 +194,7 @@ class Library:
         count = self.stages.stage_select(pointer(scores), width, height, rule, c.c_float(o["threshold"]), pointer(xy, c.c_int32),
                                          pointer(values), scores.size, c.byref(error))
         if count < 0:
-            raise Failure(error.message.decode())
+            raise Failure(error)
         return xy[:count], values[:count]
 
     def sample(self, cells, points, rule, net_width, net_height):
@@ -211,6 +218,22 @@ class Library:
         plane = np.ascontiguousarray(plane, np.float32)
         self.call(self.stages.stage_layers, path.encode(), c.c_double(bn_eps), pointer(plane), plane.shape[1], plane.shape[0], LAYER_FN(each))
         return found
+
+    def moge2(self, path, image, fit, tokens, traced):
+        """Stages by name, [h, w, C]: all of them with nothing folded, or those of a session."""
+        found = {}
+
+        def each(name, data, height, width, channels, pitch):
+            rows = np.lib.stride_tricks.as_strided(np.ctypeslib.as_array(data, (1,)), (height * width, channels), (4 * pitch, 4))
+            found[name.decode()] = rows.reshape(height, width, channels).copy()
+
+        self.call(self.stages.stage_moge2, path.encode(), c.byref(image), fit, tokens, int(traced), LAYER_FN(each))
+        return found
+
+    def moge_grid(self, width, height, tokens):
+        grid = (c.c_int * 2)()
+        self.stages.stage_moge_grid(width, height, tokens, grid)
+        return list(grid)
 
     def tensors(self, path):
         """(name, dtype, shape, stride, raw bytes) of every tensor of a checkpoint."""
