@@ -394,6 +394,30 @@ static void *work(void *context) {
     return NULL;
 }
 
+/* X = x W0/W, or by pixel centres X = (x + 0.5) W0/W - 0.5; and the level that is told is the one that runs. */
+static void test_coordinates(void) {
+    theo_session *session = open_session(model, 0, NULL, NULL);
+    theo_image *image = picture(150, 120, 1);
+    theo_detect_options o;
+    theo_detect_options_init(&o);
+    theo_keypoints *plain, *centred;
+    REQUIRE(theo_detect(session, image, &o, &plain, &test_error));
+    o.pixel_centers = true;
+    REQUIRE(theo_detect(session, image, &o, &centred, &test_error));
+    CHECK(plain->count > 0 && plain->count == centred->count);
+    for (int i = 0; i < 2 * plain->count; i++) {
+        double scale = i % 2 ? 120 / 480.0 : 150 / 640.0;
+        CHECK_NEAR(centred->xy[i], (double)plain->xy[i] + 0.5 * scale - 0.5, 1e-4);
+    }
+    theo_model_info info;
+    theo_model_get_info(model, &info);
+    CHECK_STR(info.isa, theo_cpu_level());
+    theo_keypoints_free(plain);
+    theo_keypoints_free(centred);
+    theo_image_free(image);
+    theo_session_close(session);
+}
+
 /* Two sessions of one model at once; their results are freed by this thread, after the sessions were closed. */
 static void test_two_sessions(void) {
     theo_image *image = picture(150, 120, 3);
@@ -424,6 +448,7 @@ int main(void) {
     test_progress();
     test_steady_memory();
     test_plans();
+    test_coordinates();
     test_two_sessions();
     theo_model_close(model);
     return t_done("test_detect");
