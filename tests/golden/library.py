@@ -230,6 +230,13 @@ class Library:
         self.call(self.stages.stage_moge2, path.encode(), c.byref(image), fit, tokens, int(traced), LAYER_FN(each))
         return found
 
+    def focal(self, points, mask, focal):
+        """(focal, shift, evaluations); focal: None, or given."""
+        points, mask = np.ascontiguousarray(points, np.float32), np.ascontiguousarray(mask, np.float32)
+        solved = (c.c_double * 3)()
+        self.stages.stage_focal(pointer(points), pointer(mask), points.shape[1], points.shape[0], c.c_double(focal or 0), solved)
+        return solved[0], solved[1], int(solved[2])
+
     def moge_grid(self, width, height, tokens):
         grid = (c.c_int * 2)()
         self.stages.stage_moge_grid(width, height, tokens, grid)

@@ -439,6 +439,14 @@ def run_moge_network(machine, case):
                     yield item.verdict(stages[f"{item.name}_folded"])
 
 
+def run_solver(machine, case):
+    focal, shift, evaluations = machine.library.focal(case.input("points"), case.input("mask"), case.options["focal"])
+    got = {"focal": focal, "shift": shift, "nfev": evaluations}
+    for item in case.expected:
+        if item.name in got:
+            yield item.verdict(got[item.name])
+
+
 def run_grids(machine, case):
     height, width, tokens = (case.options[name] for name in ("height", "width", "num_tokens"))
     rows, columns = machine.library.moge_grid(width, height, tokens)
@@ -453,6 +461,7 @@ KINDS = {
     "resize": run_resize, "decode-resize": run_decode_resize, "net": run_net, "post": run_post, "e2e": run_e2e,
     "sampling": run_sampling, "matching": run_matching, "loader": run_loader,
     "tiny": run_moge_network, "full": run_moge_network, "grids": run_grids,
+    "solver": run_solver,
 }
 
 

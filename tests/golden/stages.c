@@ -2,6 +2,7 @@
  * run.py. */
 #include "base/cpu.h"
 #include "base/error.h"
+#include "geometry/focal.h"
 #include "geometry/sample.h"
 #include "geometry/select.h"
 #include "models/moge2_run.h"
@@ -21,6 +22,7 @@ STAGE theo_status stage_layers(const char *path, double bn_eps, const float *pla
                                theo_error *err);
 STAGE theo_status stage_moge2(const char *path, const theo_image *image, int fit, int tokens, int is_traced, layer_fn each,
                               theo_error *err);
+STAGE void stage_focal(const float *points, const float *mask, int width, int height, double focal, double *solved);
 STAGE void stage_moge_grid(int width, int height, int tokens, int *grid);
 typedef void (*tensor_fn)(const char *name, int dtype, int rank, const int64_t *shape, const int64_t *stride, const void *data);
 STAGE theo_status stage_tensors(const char *path, tensor_fn each, theo_error *err);
@@ -262,6 +264,21 @@ theo_status stage_moge2(const char *path, const theo_image *image, int fit, int 
     }
     theo_pool_close(threads);
     return status;
+}
+
+/* solved: focal, shift, evaluations. */
+void stage_focal(const float *points, const float *mask, int width, int height, double focal, double *solved) {
+    theo_focal_problem problem = {.points = points,
+                                  .mask = mask,
+                                  .threshold = 0.5f,
+                                  .width = width,
+                                  .height = height,
+                                  .aspect = (double)width / height,
+                                  .focal = focal};
+    theo_focal_result r = theo_focal_solve(&problem);
+    solved[0] = (double)r.focal;
+    solved[1] = (double)r.shift;
+    solved[2] = r.evaluations;
 }
 
 /* rows, columns of the grid. */
