@@ -54,6 +54,20 @@ class Maps(c.Structure):
                 ("scores", f32p), ("descriptors", f32p), ("logits", f32p), ("raw", f32p), ("timing", Timing)]
 
 
+class GeometryOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("fit", c.c_int), ("tokens", c.c_int), ("resolution_level", c.c_double), ("fov_x", c.c_double),
+                ("mask_threshold", c.c_float), ("force_projection", c.c_bool), ("apply_mask", c.c_bool), ("invalid", c.c_int),
+                ("metric_scale", c.c_float), ("scale", c.c_float), ("normal", c.c_bool), ("bgr", c.c_bool)]
+
+
+class Geometry(c.Structure):
+    _fields_ = [("width", c.c_int), ("height", c.c_int), ("points", f32p), ("depth", f32p), ("normal", f32p), ("mask", c.POINTER(c.c_uint8)),
+                ("intrinsics", c.c_float * 9), ("intrinsics_pixels", c.c_float * 9), ("fov_x", c.c_float), ("fov_y", c.c_float),
+                ("focal", c.c_float), ("shift", c.c_float), ("metric_scale", c.c_float), ("network_metric_scale", c.c_float),
+                ("mask_coverage", c.c_float), ("token_rows", c.c_int), ("token_columns", c.c_int), ("is_degenerate", c.c_bool),
+                ("model", c.c_char_p), ("timing", Timing)]
+
+
 class MatchOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("ratio", c.c_float), ("min_similarity", c.c_float), ("pool", voidp)]
 
@@ -93,7 +107,7 @@ class Library:
         self.theo, self.stages = c.CDLL(library), c.CDLL(stages)
         self.theo.theo_cpu_level.restype = c.c_char_p
         for name in ("theo_image_free", "theo_model_close", "theo_session_close", "theo_keypoints_free", "theo_matches_free",
-                     "theo_superpoint_maps_free", "theo_buffer_free"):
+                     "theo_superpoint_maps_free", "theo_buffer_free", "theo_geometry_free"):
             getattr(self.theo, name).argtypes = [voidp]
             getattr(self.theo, name).restype = None
         self.level = self.theo.theo_cpu_level().decode()
@@ -297,3 +311,20 @@ class Session:
             return copied(k.xy, n, 2), copied(k.scores, n), copied(k.descriptors, n, dim) if dim else None
         finally:
             self.theo.theo_keypoints_free(result)
+
+    def geometry(self, image, **fields):
+        """What theo_geometry_run gives, by name."""
+        options, result = GeometryOptions(), c.POINTER(Geometry)()
+        self.theo.theo_geometry_options_init(c.byref(options))
+        for name, value in fields.items():
+            setattr(options, name, value)
+        self.library.call(self.theo.theo_geometry_run, self.handle, c.byref(image), c.byref(options), c.byref(result))
+        try:
+            g = result.contents
+            h, w = g.height, g.width
+            return {"points": copied(g.points, h, w, 3), "depth": copied(g.depth, h, w), "normal": copied(g.normal, h, w, 3),
+                    "mask": copied(g.mask, h, w), "intrinsics": np.array(g.intrinsics).reshape(3, 3), "fx_pixels": g.intrinsics_pixels[0],
+                    "fy_pixels": g.intrinsics_pixels[4], "fx": g.intrinsics[0], "fy": g.intrinsics[4], "fov_x_deg": g.fov_x,
+                    "fov_y_deg": g.fov_y, "focal": g.focal, "shift": g.shift, "metric_scale": g.network_metric_scale}
+        finally:
+            self.theo.theo_geometry_free(result)

@@ -1,0 +1,80 @@
+/* depth.h - metric geometry from one photo: MoGe-2. See theo.h for the rules that hold everywhere, docs/models/moge2.md for what
+ * is computed. */
+#ifndef THEO_DEPTH_H
+#define THEO_DEPTH_H
+
+#include <theo/theo.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* native: the photo as it is. pad, stretch: on a canvas of 1920x1080 (always 1800 tokens), with a border or drawn out; stretching
+ * distorts the geometry of photos that are not 16:9. */
+typedef enum theo_depth_fit { THEO_DEPTH_NATIVE = 0, THEO_DEPTH_PAD, THEO_DEPTH_STRETCH } theo_depth_fit;
+typedef enum theo_invalid { THEO_INVALID_INF = 0, THEO_INVALID_NAN, THEO_INVALID_ZERO } theo_invalid;
+
+typedef struct theo_geometry_options {
+    size_t size;
+    theo_depth_fit fit;      /* native */
+    int tokens;              /* 1800, 16..16384: size of the network's grid, for native alone */
+    double resolution_level; /* -1 = `tokens` holds; else 0..30: from the model's fewest (0) to its most (9) tokens, and on */
+    double fov_x;          /* horizontal field of view of the photo in degrees, above 0 and below 180; 0 = found by the network */
+    float mask_threshold;  /* 0.5, 0..1: a pixel is valid where its mask is above */
+    bool force_projection; /* true: x and y from depth and intrinsics; false: the network's own */
+    bool apply_mask;       /* true: invalid pixels get `invalid` and a zero normal; false: every map stays dense */
+    theo_invalid invalid;  /* inf */
+    float metric_scale;    /* 0 = the network's; else used instead */
+    float scale;           /* 1: multiplies points and depth once more */
+    bool normal;           /* true: the head is run, where the model has it */
+    bool bgr;              /* the caller's three channels are B,G,R */
+} theo_geometry_options;
+
+THEO_API void theo_geometry_options_init(theo_geometry_options *options);
+
+/* The camera looks along +z, x to the right, y downwards. Units are metres. */
+typedef struct theo_geometry {
+    int width, height;          /* of the photo, and of every map */
+    const float *points;        /* [height, width, 3] */
+    const float *depth;         /* [height, width], z of the points */
+    const float *normal;        /* [height, width, 3], of length 1, facing the camera; NULL: not wanted, or no such head */
+    const uint8_t *mask;        /* [height, width], 1 where valid: mask above its threshold, and in front of the camera */
+    float intrinsics[9];        /* 3x3, row-major, in units of width and height */
+    float intrinsics_pixels[9]; /* the same in pixels, whose centres lie at +0.5 */
+    float fov_x, fov_y;         /* degrees */
+    float focal;                /* in half diagonals */
+    float shift;                /* that was added to the network's z, before the scale */
+    float metric_scale;         /* that was applied, options' scale included */
+    float network_metric_scale; /* the network's own */
+    float mask_coverage;        /* share of valid pixels */
+    int token_rows, token_columns;
+    bool is_degenerate; /* too few valid points for focal length and shift: both are guesses */
+    const char *model;  /* name of the model */
+    theo_timing timing;
+} theo_geometry;
+
+/* Photo to geometry. Photos under 8x8 pixels are THEO_ARGUMENT. NULL options: the defaults. */
+THEO_API theo_status theo_geometry_run(theo_session *session, const theo_image *image, const theo_geometry_options *options,
+                                       theo_geometry **geometry, theo_error *err);
+THEO_API void theo_geometry_free(theo_geometry *geometry);
+
+/* The network's own outputs, before resizing and non-linearities. rows, columns: patches of 14x14 pixels. */
+typedef struct theo_geometry_maps {
+    int rows, columns;
+    const float *points; /* [3, 16 rows, 16 columns] */
+    const float *normal; /* [3, 16 rows, 16 columns]; NULL without such a head */
+    const float *mask;   /* [1, 16 rows, 16 columns] */
+    float metric_scale;
+    theo_timing timing;
+} theo_geometry_maps;
+
+/* planes [3, 14 rows, 14 columns]: the picture, less ImageNet's mean, divided by its deviation; finite. aspect: width / height of
+ * the picture that it was made from. */
+THEO_API theo_status theo_geometry_raw(theo_session *session, const float *planes, int rows, int columns, double aspect,
+                                       theo_geometry_maps **maps, theo_error *err);
+THEO_API void theo_geometry_maps_free(theo_geometry_maps *maps);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

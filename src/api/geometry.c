@@ -1,0 +1,305 @@
+/* geometry.c - photo to geometry: options, the network, focal length and shift, results. */
+#include "api/model.h"
+#include "base/clock.h"
+#include "base/take_options.h"
+#include "geometry/focal.h"
+#include "imageio/image.h"
+#include "kernels/kernels.h"
+#include <math.h>
+#include <string.h>
+#include <theo/depth.h>
+
+enum { LARGEST_SIDE = 1 << 16 };
+
+/* ---------------------------------------------------------------- options */
+
+void theo_geometry_options_init(theo_geometry_options *o) {
+    *o = (theo_geometry_options){
+        .size = sizeof *o,
+        .fit = THEO_DEPTH_NATIVE,
+        .tokens = THEO_MOGE_CANVAS_TOKENS,
+        .resolution_level = -1,
+        .mask_threshold = 0.5f,
+        .force_projection = true,
+        .apply_mask = true,
+        .invalid = THEO_INVALID_INF,
+        .scale = 1,
+        .normal = true,
+    };
+}
+
+static theo_status wrong(theo_error *err, const char *field, double value, const char *allowed) {
+    return theo_fail(err, THEO_ARGUMENT, NULL, field, "%g is out of range: allowed is %s", value, allowed);
+}
+
+static theo_status check(const theo_geometry_options *o, theo_error *err) {
+    if (o->fit < THEO_DEPTH_NATIVE || o->fit > THEO_DEPTH_STRETCH)
+        return wrong(err, "fit", o->fit, "0 (native) to 2 (stretch)");
+    if (o->tokens < 16 || o->tokens > 16384)
+        return wrong(err, "tokens", o->tokens, "16 to 16384");
+    if (o->resolution_level != -1 && !(o->resolution_level >= 0 && o->resolution_level <= 30))
+        return wrong(err, "resolution_level", o->resolution_level, "-1 (tokens holds), or 0 to 30");
+    if (!(o->fov_x >= 0 && o->fov_x < 180))
+        return wrong(err, "fov_x", o->fov_x, "0 (found by the network) to below 180 degrees");
+    if (!(o->mask_threshold >= 0 && o->mask_threshold <= 1))
+        return wrong(err, "mask_threshold", (double)o->mask_threshold, "0 to 1");
+    if (o->invalid < THEO_INVALID_INF || o->invalid > THEO_INVALID_ZERO)
+        return wrong(err, "invalid", o->invalid, "0 (inf) to 2 (zero)");
+    if (!(o->metric_scale >= 0) || !isfinite(o->metric_scale))
+        return wrong(err, "metric_scale", (double)o->metric_scale, "0 (the network's), or a positive number");
+    if (!(o->scale > 0) || !isfinite(o->scale))
+        return wrong(err, "scale", (double)o->scale, "a positive number");
+    return THEO_OK;
+}
+
+static theo_status check_image(const theo_image *image, theo_error *err) {
+    THEO_TRY(theo_image_check(image, "image", err));
+    if (image->width < THEO_MOGE_MIN_SIDE || image->height < THEO_MOGE_MIN_SIDE)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "image", "has %dx%d pixels: at least 8x8 is needed", image->width,
+                         image->height);
+    if (image->width > LARGEST_SIDE || image->height > LARGEST_SIDE)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "image", "has %dx%d pixels: at most %d a side are possible", image->width,
+                         image->height, LARGEST_SIDE);
+    return THEO_OK;
+}
+
+static int tokens_of(const theo_geometry_options *o, const theo_moge2 *n) {
+    if (o->resolution_level < 0)
+        return o->tokens;
+    return (int)(n->config.min_tokens + o->resolution_level / 9 * (n->config.max_tokens - n->config.min_tokens));
+}
+
+/* ---------------------------------------------------------------- results */
+
+/* One block: the struct, its maps, the model's name. */
+typedef struct geometry_block {
+    theo_geometry public;
+    float *points, *depth, *normal, *probability; /* the same, writable; the mask before its threshold */
+    uint8_t *mask;
+} geometry_block;
+
+static theo_status new_geometry(geometry_block **out, theo_session *s, const theo_moge_frame *f, bool has_normal,
+                                theo_error *err) {
+    size_t pixels = (size_t)f->width * (size_t)f->height, name = strlen(s->model->info.name) + 1;
+    size_t floats = pixels * (has_normal ? 8 : 5);
+    char *memory = theo_results_take(s->results, sizeof(geometry_block) + floats * sizeof(float) + pixels + name);
+    if (!memory)
+        return theo_fail(err, THEO_MEMORY, NULL, "geometry", "out of memory for maps of %dx%d", f->width, f->height);
+    geometry_block *g = (geometry_block *)(void *)memory;
+    *g = (geometry_block){.points = (float *)(g + 1)};
+    g->depth = g->points + 3 * pixels;
+    g->probability = g->depth + pixels;
+    g->normal = has_normal ? g->probability + pixels : NULL;
+    g->mask = (uint8_t *)(g->points + floats);
+    char *text = (char *)(g->mask + pixels);
+    memcpy(text, s->model->info.name, name);
+    g->public = (theo_geometry){
+        .width = f->width,
+        .height = f->height,
+        .points = g->points,
+        .depth = g->depth,
+        .normal = g->normal,
+        .mask = g->mask,
+        .token_rows = f->rows,
+        .token_columns = f->columns,
+        .model = text,
+    };
+    *out = g;
+    return THEO_OK;
+}
+
+void theo_geometry_free(theo_geometry *geometry) {
+    theo_results_give(geometry);
+}
+
+/* ---------------------------------------------------------------- camera */
+
+static const double pi = 3.14159265358979323846;
+
+/* focal is relative to half the diagonal of a picture of that aspect. */
+static void set_camera(theo_geometry *g, double aspect) {
+    double r = sqrt(1 + aspect * aspect), fx = (double)g->focal / 2 * r / aspect, fy = (double)g->focal / 2 * r;
+    const float normalised[9] = {(float)fx, 0, 0.5f, 0, (float)fy, 0.5f, 0, 0, 1};
+    memcpy(g->intrinsics, normalised, sizeof normalised);
+    memcpy(g->intrinsics_pixels, normalised, sizeof normalised);
+    for (int i = 0; i < 3; i++) {
+        g->intrinsics_pixels[i] *= (float)g->width;
+        g->intrinsics_pixels[3 + i] *= (float)g->height;
+    }
+    g->fov_x = (float)(2 * atan(0.5 / fx) * 180 / pi);
+    g->fov_y = (float)(2 * atan(0.5 / fy) * 180 / pi);
+}
+
+/* ---------------------------------------------------------------- the maps, row by row */
+
+typedef struct finishing {
+    geometry_block *g;
+    const theo_geometry_options *o;
+    float invalid;
+    int *valid; /* of each row */
+} finishing;
+
+static void finish_row(void *context, int y, int worker) {
+    (void)worker;
+    const finishing *f = context;
+    const theo_geometry *g = &f->g->public;
+    size_t first = (size_t)y * (size_t)g->width;
+    float *point = f->g->points + 3 * first, *depth = f->g->depth + first;
+    float *normal = f->g->normal ? f->g->normal + 3 * first : NULL;
+    const float *probability = f->g->probability + first;
+    uint8_t *mask = f->g->mask + first;
+    float fx = g->intrinsics[0], fy = g->intrinsics[4], v = ((float)y + 0.5f) / (float)g->height;
+    int valid = 0;
+    for (int x = 0; x < g->width; x++, point += 3) {
+        float z = point[2] + g->shift;
+        mask[x] = probability[x] > f->o->mask_threshold && z > 0;
+        valid += mask[x];
+        if (f->o->apply_mask && !mask[x]) {
+            point[0] = point[1] = point[2] = depth[x] = f->invalid;
+            if (normal)
+                normal[3 * x] = normal[3 * x + 1] = normal[3 * x + 2] = 0;
+            continue;
+        }
+        if (f->o->force_projection) {
+            point[0] = (((float)x + 0.5f) / (float)g->width - 0.5f) / fx * z;
+            point[1] = (v - 0.5f) / fy * z;
+        }
+        point[0] *= g->metric_scale;
+        point[1] *= g->metric_scale;
+        depth[x] = point[2] = z * g->metric_scale;
+    }
+    f->valid[y] = valid;
+}
+
+static theo_status finish_maps(geometry_block *g, const theo_geometry_options *o, theo_pool *pool, theo_error *err) {
+    const float invalid[] = {INFINITY, NAN, 0};
+    finishing f = {.g = g, .o = o, .invalid = invalid[o->invalid], .valid = theo_alloc((size_t)g->public.height, sizeof(int))};
+    if (!f.valid)
+        return theo_fail(err, THEO_MEMORY, NULL, "geometry", "out of memory");
+    theo_pool_run(pool, g->public.height, finish_row, &f);
+    int64_t valid = 0;
+    for (int y = 0; y < g->public.height; y++)
+        valid += f.valid[y];
+    g->public.mask_coverage = (float)((double)valid / ((double)g->public.width * g->public.height));
+    theo_free(f.valid);
+    return THEO_OK;
+}
+
+/* ---------------------------------------------------------------- photo to geometry */
+
+static theo_status postprocess(theo_session *s, geometry_block *g, const theo_moge_frame *f, const theo_geometry_options *o,
+                               theo_error *err) {
+    theo_geometry *p = &g->public;
+    theo_moge2_maps maps = {.points = g->points, .normal = g->normal, .mask = g->probability};
+    if (!s->model->moge2->config.has_mask) {
+        maps.mask = NULL;
+        for (size_t i = 0; i < (size_t)f->width * (size_t)f->height; i++)
+            g->probability[i] = 2; /* valid at every threshold */
+    }
+    THEO_TRY(theo_moge2_sample(s->moge2, f, &maps, err));
+    theo_focal_problem problem = {
+        .points = g->points,
+        .mask = g->probability,
+        .threshold = o->mask_threshold,
+        .width = f->width,
+        .height = f->height,
+        .aspect = f->camera_aspect,
+    };
+    double half = f->camera_aspect / sqrt(1 + f->camera_aspect * f->camera_aspect);
+    if (o->fov_x > 0)
+        problem.focal = half / tan(o->fov_x * pi / 360);
+    theo_focal_result solved = theo_focal_solve(&problem);
+    p->focal = solved.focal;
+    p->shift = solved.shift;
+    p->is_degenerate = solved.is_degenerate;
+    set_camera(p, f->camera_aspect);
+    p->network_metric_scale = theo_moge2_metric_scale(s->moge2);
+    p->metric_scale = (o->metric_scale > 0 ? o->metric_scale : p->network_metric_scale) * o->scale;
+    return finish_maps(g, o, s->model->pool, err);
+}
+
+static theo_status run_entered(theo_session *s, const theo_image *image, const theo_geometry_options *options,
+                               theo_geometry **geometry, theo_error *err) {
+    theo_geometry_options o;
+    theo_geometry_options_init(&o);
+    THEO_TRY(theo_options_take(&o, sizeof o, options, "theo_geometry_options", err));
+    THEO_TRY(check(&o, err));
+    THEO_TRY(check_image(image, err));
+    const theo_moge2 *n = s->model->moge2;
+    double start = theo_clock_ms();
+    theo_moge_frame f = theo_moge_frame_of(image->width, image->height, (theo_moge_fit)o.fit, tokens_of(&o, n));
+    unsigned heads = theo_moge2_heads(n) & (o.normal ? ~0u : ~(1u << THEO_MOGE2_NORMAL));
+    THEO_TRY(theo_moge2_run(s->moge2, image, o.bgr, &f, heads, err));
+    double ran = theo_clock_ms();
+    geometry_block *g = NULL;
+    THEO_TRY(new_geometry(&g, s, &f, heads & 1u << THEO_MOGE2_NORMAL, err));
+    theo_status status = postprocess(s, g, &f, &o, err);
+    if (status) {
+        theo_results_give(g);
+        return status;
+    }
+    double end = theo_clock_ms();
+    g->public.timing = (theo_timing){theo_moge2_preprocess_ms(s->moge2), theo_moge2_forward_ms(s->moge2), end - ran, end - start};
+    *geometry = &g->public;
+    return THEO_OK;
+}
+
+theo_status theo_geometry_run(theo_session *session, const theo_image *image, const theo_geometry_options *options,
+                              theo_geometry **geometry, theo_error *err) {
+    if (!geometry)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "geometry", "is NULL");
+    *geometry = NULL;
+    THEO_TRY(theo_session_enter_for(session, THEO_TASK_DEPTH, err));
+    theo_status status = run_entered(session, image, options, geometry, err);
+    theo_session_leave(session);
+    return status;
+}
+
+/* ---------------------------------------------------------------- raw */
+
+static theo_status raw_entered(theo_session *s, const float *planes, int rows, int columns, double aspect,
+                               theo_geometry_maps **out, theo_error *err) {
+    const theo_moge2 *n = s->model->moge2;
+    double start = theo_clock_ms();
+    THEO_TRY(theo_moge2_run_planes(s->moge2, planes, rows, columns, aspect, theo_moge2_heads(n), err));
+    size_t pixels = 256 * (size_t)rows * (size_t)columns;
+    theo_geometry_maps *maps = theo_results_take(s->results, sizeof *maps + 64 + 7 * pixels * sizeof(float));
+    if (!maps)
+        return theo_fail(err, THEO_MEMORY, NULL, "maps", "out of memory");
+    float *data = (float *)(void *)(maps + 1), *made[THEO_MOGE2_HEADS] = {NULL};
+    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++)
+        if (theo_moge2_head_channels(n, h)) {
+            theo_moge2_raw_map(s->moge2, h, data);
+            made[h] = data;
+            data += (size_t)theo_moge2_head_channels(n, h) * pixels;
+        }
+    *maps = (theo_geometry_maps){
+        .rows = rows,
+        .columns = columns,
+        .points = made[THEO_MOGE2_POINTS],
+        .normal = made[THEO_MOGE2_NORMAL],
+        .mask = made[THEO_MOGE2_MASK],
+        .metric_scale = theo_moge2_metric_scale(s->moge2),
+    };
+    maps->timing = (theo_timing){theo_moge2_preprocess_ms(s->moge2), theo_moge2_forward_ms(s->moge2), 0, theo_clock_ms() - start};
+    *out = maps;
+    return THEO_OK;
+}
+
+theo_status theo_geometry_raw(theo_session *session, const float *planes, int rows, int columns, double aspect,
+                              theo_geometry_maps **maps, theo_error *err) {
+    if (!maps)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "maps", "is NULL");
+    *maps = NULL;
+    if (!planes || rows < 1 || columns < 1 || rows > 4096 || columns > 4096 || !(aspect > 0) || !isfinite(aspect))
+        return theo_fail(err, THEO_ARGUMENT, NULL, "planes",
+                         "%d x %d patches of aspect %g: planes must be given, 1 to 4096 a side", rows, columns, aspect);
+    THEO_TRY(theo_session_enter_for(session, THEO_TASK_DEPTH, err));
+    theo_status status = raw_entered(session, planes, rows, columns, aspect, maps, err);
+    theo_session_leave(session);
+    return status;
+}
+
+void theo_geometry_maps_free(theo_geometry_maps *maps) {
+    theo_results_give(maps);
+}
