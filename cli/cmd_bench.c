@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "command.h"
 #include "common.h"
+#include "depth_result.h"
 #include "interrupt.h"
 #include "machine.h"
 #include "message.h"
@@ -87,10 +88,18 @@ typedef struct job {
 
 /* ---- preparation */
 
+static bool is_depth(const job *all) {
+    return all->engine.info.task == THEO_TASK_DEPTH;
+}
+
 /* A picture with structure at all scales that a formula makes: (7x + 13y + 50c + 3((xy) mod 31)) mod 256. */
 static theo_status make_picture(job *all, theo_error *err) {
     int width = all->detect.fit == THEO_FIT_EXACT ? all->detect.net_width : 640,
         height = all->detect.fit == THEO_FIT_EXACT ? all->detect.net_height : 480;
+    if (is_depth(all) && !option_given(all->args, "size")) {
+        width = 1920;
+        height = 1080;
+    }
     theo_image *image;
     theo_status status = theo_image_new(&image, width, height, 3, THEO_U8, err);
     if (status)
@@ -149,7 +158,7 @@ static int open_synthetic(job *all, const char *name) {
  */
 static double network_flops(job *all, int width, int height) {
     const int64_t largest = 1 << 21;
-    bool whole = (int64_t)width * height <= largest;
+    bool whole = (int64_t)width * height <= largest || is_depth(all);
     theo_plan_report *plan;
     if (theo_session_plan(all->session, whole ? width : 640, whole ? height : 480, &plan, NULL))
         return 0;
@@ -172,34 +181,75 @@ static size_t result_text_length(const theo_keypoints *points) {
     return length;
 }
 
+/* What one run of the network on a photo gives to the report. */
+typedef struct run_facts {
+    theo_timing timing;
+    int width, height; /* of the network's input; of the photo for depth, whose grid follows from it */
+    double encode;
+    bool encoded;
+} run_facts;
+
+static theo_status run_keypoints(job *all, const theo_image *image, run_facts *facts, theo_error *err) {
+    theo_keypoints *points;
+    theo_status status = theo_detect(all->session, image, &all->detect, &points, err);
+    if (status)
+        return status;
+    double start = clock_ms();
+    facts->encoded = result_text_length(points) > 0;
+    facts->encode = clock_ms() - start;
+    facts->timing = points->timing;
+    facts->width = points->net_width;
+    facts->height = points->net_height;
+    theo_keypoints_free(points);
+    return THEO_OK;
+}
+
+static theo_status run_depth(job *all, const theo_image *image, run_facts *facts, theo_error *err) {
+    theo_geometry *geometry;
+    theo_status status = theo_geometry_run(all->session, image, NULL, &geometry, err);
+    if (status)
+        return status;
+    double start = clock_ms();
+    depth_facts depth = depth_measure(geometry, false);
+    json_out json = {0};
+    json_open(&json, '{');
+    depth_json_members(&json, geometry, &depth, "native");
+    json_close(&json, '}');
+    facts->encoded = json.length > 0;
+    json_free(&json);
+    facts->encode = clock_ms() - start;
+    facts->timing = geometry->timing;
+    facts->width = geometry->width;
+    facts->height = geometry->height;
+    theo_geometry_free(geometry);
+    return THEO_OK;
+}
+
 /* One photo from file (NULL: the formula picture) to text; measured, or to warm up. */
 static theo_status run_once(job *all, const char *path, bool measured, theo_error *err) {
     theo_image *image;
-    theo_keypoints *points;
+    run_facts facts = {.width = 0};
     double start = clock_ms();
     theo_status status = path ? theo_image_load(&image, path, &all->decode, err)
                               : theo_image_decode(&image, all->picture, all->picture_bytes, "formula picture", &all->decode, err);
     if (status)
         return status;
     double decoded = clock_ms();
-    status = theo_detect(all->session, image, &all->detect, &points, err);
+    status = is_depth(all) ? run_depth(all, image, &facts, err) : run_keypoints(all, image, &facts, err);
     theo_image_free(image);
     if (status)
         return status;
-    double detected = clock_ms();
-    bool encoded = result_text_length(points) > 0;
     double end = clock_ms();
-    if (measured && encoded) {
-        const theo_timing *timing = &points->timing;
+    if (measured && facts.encoded) {
+        const theo_timing *timing = &facts.timing;
         const double values[STAGE_COUNT] = {
-            0, decoded - start, timing->preprocess, timing->forward, timing->postprocess, end - detected, end - start};
+            0, decoded - start, timing->preprocess, timing->forward, timing->postprocess, facts.encode, end - start};
         for (int i = STAGE_DECODE; i < STAGE_COUNT; i++)
             add_sample(&all->stages[i], values[i]);
-        all->net_width = points->net_width;
-        all->net_height = points->net_height;
-        add_sample(&all->rates, network_flops(all, points->net_width, points->net_height) / timing->forward / 1e6);
+        all->net_width = facts.width;
+        all->net_height = facts.height;
+        add_sample(&all->rates, network_flops(all, facts.width, facts.height) / timing->forward / 1e6);
     }
-    theo_keypoints_free(points);
     return THEO_OK;
 }
 

@@ -278,7 +278,8 @@ static bool write_dump(job *all) {
 /* Opens all that is needed and runs the batch; the caller closes. */
 static int run_job(job *all) {
     int code;
-    if ((code = engine_open_default(&all->engine, all->args, "superpoint-open")))
+    if ((code = engine_open_default(&all->engine, all->args, "superpoint-open")) ||
+        (code = engine_needs(&all->engine, THEO_TASK_KEYPOINTS)))
         return code;
     detect_options(&all->detect, all->args, &all->engine);
     /* Without a picture to draw, only what the network reads need be kept of a large photo. */

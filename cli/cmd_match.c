@@ -332,7 +332,8 @@ static int check_usage(job *all) {
 static int run_job(job *all) {
     const char *h5 = option_text(all->args, "h5", NULL);
     int code;
-    if ((code = engine_open_default(&all->engine, all->args, "superpoint-open")))
+    if ((code = engine_open_default(&all->engine, all->args, "superpoint-open")) ||
+        (code = engine_needs(&all->engine, THEO_TASK_KEYPOINTS)))
         return code;
     detect_options(&all->detect, all->args, &all->engine);
     if (all->engine.info.descriptor_dim == 0) {

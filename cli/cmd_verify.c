@@ -263,6 +263,8 @@ static int run(const arguments *args) {
     engine opened;
     int code = engine_open(&opened, args, args->operands[0]);
     if (code == EXIT_DONE)
+        code = engine_needs(&opened, THEO_TASK_KEYPOINTS);
+    if (code == EXIT_DONE)
         code = run_model(args, reference, &opened);
     engine_close(&opened);
     theo_arrays_free(reference);

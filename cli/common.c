@@ -129,6 +129,15 @@ int catalog_check(const char *name) {
     return usage_error("%s is not the name of a known model; theo models lists them", name);
 }
 
+int engine_needs(const engine *opened, theo_task task) {
+    static const char *const what[] = {
+        [THEO_TASK_KEYPOINTS] = "keypoints", [THEO_TASK_DEPTH] = "depth", [THEO_TASK_PAIR] = "pairs"};
+    if (opened->info.task == task)
+        return EXIT_DONE;
+    return usage_error("%s is a model for %s (%s), not for %s", opened->info.name, what[opened->info.task], opened->info.kind,
+                       what[task]);
+}
+
 void engine_close(engine *opened) {
     theo_model_close(opened->model);
     theo_pool_close(opened->pool);

@@ -27,6 +27,8 @@ typedef struct engine {
 int engine_open(engine *opened, const arguments *args, const char *name);
 /* The same with the value of --model, else `otherwise`. */
 int engine_open_default(engine *opened, const arguments *args, const char *otherwise);
+/* EXIT_NOTHING when the opened model is for another task than the command's. */
+int engine_needs(const engine *opened, theo_task task);
 /* EXIT_NOTHING, with a suggestion, when no known model has that name. */
 int catalog_check(const char *name);
 void engine_close(engine *opened);

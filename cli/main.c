@@ -8,14 +8,14 @@
 #include <theo/theo.h>
 
 const command *const commands[] = {
-    &command_keypoints, &command_match, &command_info, &command_models, &command_bench, &command_verify, &command_synth, NULL,
+    &command_keypoints, &command_match,  &command_depth, &command_info, &command_models,
+    &command_bench,     &command_verify, &command_synth, NULL,
 };
 
 /* Commands whose networks this version does not have. */
 static const struct {
     const char *name, *what;
 } later[] = {
-    {"depth", "depth, points and normals of a photo (MoGe)"},
     {"pair", "points and pose of two photos (DUSt3R)"},
     {"align", "one scene from many photos"},
     {"pull", "fetching models"},

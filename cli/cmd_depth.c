@@ -1,0 +1,319 @@
+/* theo depth: MoGe-2 on any number of images. */
+#include "clock.h"
+#include "command.h"
+#include "common.h"
+#include "depth_result.h"
+#include "inputs.h"
+#include "interrupt.h"
+#include "message.h"
+#include "outputs.h"
+#include "photo.h"
+#include "progress.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_MODEL "moge-2-vitl-normal"
+#define FITS          "native|pad|stretch"
+
+static const option_spec depth_model_options[] = {
+    {"model", 0, OPTION_TEXT, "NAME|FILE|DIR", 0, 0, DEFAULT_MODEL,
+     "the network: a name that `theo models` lists, a checkpoint, or a folder with one"},
+    {0},
+};
+
+static const option_spec geometry_options[] = {
+    {"fit", 0, OPTION_CHOICE, FITS, 0, 0, "native",
+     "what the network sees: the photo as it is, or on a canvas of 1920x1080, padded or stretched"},
+    {"tokens", 0, OPTION_COUNT, "N", 16, 16384, "1800",
+     "patches that the network cuts the photo into: more are finer and slower"},
+    {"resolution-level", 0, OPTION_NUMBER, "L", 0, 9, NULL, "the same, from the model's fewest (0) to its most (9)"},
+    {"fov-x", 0, OPTION_NUMBER, "DEG", 0.01, 179.99, NULL, "horizontal field of view in degrees, where it is known"},
+    {"focal-px", 0, OPTION_NUMBER, "F", 0.01, 1e9, NULL, "focal length in pixels of the photo, where it is known"},
+    {"fov-from-exif", 0, OPTION_FLAG, NULL, 0, 0, NULL, "take the field of view from the EXIF data, where the photo has it"},
+    {"no-mask", 0, OPTION_FLAG, NULL, 0, 0, NULL, "keep the pixels that the network thinks invalid (sky, reflections)"},
+    {"mask-threshold", 0, OPTION_NUMBER, "P", 0, 1, "0.5", "a pixel is valid where the network's mask is above P"},
+    {"no-projection", 0, OPTION_FLAG, NULL, 0, 0, NULL,
+     "take x and y of the points from the network, not from depth and intrinsics"},
+    {"invalid", 0, OPTION_CHOICE, "inf|nan|0", 0, 0, "inf", "what invalid points and depths hold"},
+    {"metric-scale", 0, OPTION_NUMBER, "M", 1e-9, 1e9, NULL, "metres of the network's unit, instead of what it says itself"},
+    {"scale", 0, OPTION_NUMBER, "S", 1e-9, 1e9, "1", "multiply points and depths by S"},
+    {0},
+};
+
+static const option_group groups[] = {
+    {"Geometry", geometry_options}, {"Model", depth_model_options}, {"Images", image_options}, {NULL, folder_options},
+    {"Results", result_options},    {"Machine", engine_options},    {"Help", help_option},     {0},
+};
+
+typedef struct job {
+    const arguments *args;
+    inputs list;
+    engine engine;
+    theo_session *session;
+    theo_decode_options decode;
+    theo_geometry_options options;
+    const char *folder, *fit;
+    bool json, time, store, from_exif;
+    double focal_px;
+    int failures;
+} job;
+
+/* What is known of one image once its geometry is there. */
+typedef struct answer {
+    const input *item;
+    photo facts;
+    const theo_geometry *geometry;
+    depth_facts depth;
+    output_files files;
+    stage_times times;
+    bool lacks_exif;
+    json_out json;
+} answer;
+
+static const char no_exif[] = "no focal length in the EXIF data: the network's own is used";
+static const char too_few[] = "too few valid pixels for a focal length and shift: both are guesses";
+
+static bool report_failure(job *all, const input *item, const theo_error *err) {
+    char text[1600];
+    error_text(text, sizeof text, item->path, err);
+    message_error("%s", text);
+    all->failures++;
+    if (!all->json)
+        return true;
+    json_out json = {0};
+    json_open(&json, '{');
+    json_member_string(&json, "image", item->path);
+    json_member_string(&json, "error", text);
+    json_close(&json, '}');
+    bool ok = stdout_line(json.text);
+    json_free(&json);
+    return ok;
+}
+
+/* Of the photo, in degrees; 0: the network's. EXIF's focal length is for film of 36 mm on the longer side. */
+static double field_of_view(const job *all, const theo_image *image, bool *lacks_exif) {
+    double focal = all->focal_px;
+    if (all->from_exif) {
+        int longer = image->width > image->height ? image->width : image->height;
+        focal = image->exif_focal_35mm / 36.0 * longer;
+        *lacks_exif = image->exif_focal_35mm == 0;
+    }
+    return focal > 0 ? 2 * atan(image->width / (2 * focal)) * 180 / 3.14159265358979323846 : all->options.fov_x;
+}
+
+static void write_json(const job *all, answer *a) {
+    json_out *json = &a->json;
+    json_open(json, '{');
+    json_member_string(json, "image", a->item->path);
+    json_members_photo(json, &a->facts);
+    json_member_string(json, "model", all->engine.info.name);
+    json_member_string(json, "precision", all->engine.info.precision);
+    json_key(json, "warnings");
+    json_open(json, '[');
+    photo_warnings(json, &a->facts, a->item->path, false);
+    if (a->lacks_exif)
+        json_string(json, no_exif);
+    if (a->geometry->is_degenerate)
+        json_string(json, too_few);
+    json_close(json, ']');
+    json_member_files(json, &a->files);
+    if (all->time)
+        json_member_timing(json, &a->times);
+    depth_json_members(json, a->geometry, &a->depth, all->fit);
+    json_close(json, '}');
+}
+
+/* All files of one image, and its JSON. */
+static theo_status write_files(job *all, answer *a, theo_error *err) {
+    theo_status status = THEO_OK;
+    double start = clock_ms();
+    a->depth = depth_measure(a->geometry, !all->options.apply_mask);
+    if (all->folder)
+        status = depth_write_files(&a->files, a->geometry, &a->depth, !all->store, err);
+    a->times.encode = clock_ms() - start;
+    const char *path = NULL;
+    if (!status && all->folder && !(path = output_path(&a->files, "json", err)))
+        status = err->status;
+    if (!status && (all->json || all->folder))
+        write_json(all, a);
+    if (!status && path)
+        status = theo_file_write(path, a->json.text, a->json.length, err);
+    return status;
+}
+
+static bool print_words(const job *all, const answer *a) {
+    const theo_geometry *g = a->geometry;
+    char *written = output_summary(&a->files), *spent = all->time ? timing_summary(&a->times) : text_copy("");
+    char *depth = a->depth.count ? text_format("depth %.3g to %.3g m, median %.3g m", (double)a->depth.min, (double)a->depth.max,
+                                               (double)a->depth.median)
+                                 : text_copy("no valid pixel");
+    char *line = text_format("%s: %dx%d, valid %.1f%%, %s, fov_x %.1f deg%s%s", a->item->path, g->width, g->height,
+                             100 * (double)g->mask_coverage, depth, (double)g->fov_x, spent, written);
+    bool ok = stdout_line(line);
+    free(written);
+    free(spent);
+    free(depth);
+    free(line);
+    return ok;
+}
+
+/* Writes and prints. False when stdout takes no more. */
+static bool give_answer(job *all, answer *a) {
+    theo_error err;
+    progress_wipe();
+    photo_warnings(NULL, &a->facts, a->item->path, true);
+    if (a->lacks_exif)
+        message_warning("%s: %s", a->item->path, no_exif);
+    if (a->geometry->is_degenerate)
+        message_warning("%s: %s", a->item->path, too_few);
+    if (write_files(all, a, &err))
+        return report_failure(all, a->item, &err);
+    return all->json ? stdout_line(a->json.text) : print_words(all, a);
+}
+
+/* One image. False ends the work. */
+static bool run_image(job *all, int index) {
+    const input *item = &all->list.items[index];
+    answer a = {.item = item, .files = {.folder = all->folder, .stem = item->stem}};
+    theo_image *image;
+    theo_geometry *geometry = NULL;
+    theo_error err;
+    double start = clock_ms();
+    if (input_decode(&all->list, index, &all->decode, &image, &err))
+        return report_failure(all, item, &err);
+    photo_remember(&a.facts, image, clock_ms() - start);
+    theo_geometry_options options = all->options;
+    options.fov_x = field_of_view(all, image, &a.lacks_exif);
+    theo_status status = theo_geometry_run(all->session, image, &options, &geometry, &err);
+    bool go_on = status != THEO_CANCELLED;
+    if (!status) {
+        a.geometry = geometry;
+        a.times = (stage_times){.decode = a.facts.decode_ms, .network = geometry->timing};
+        go_on = give_answer(all, &a);
+    } else if (go_on) {
+        go_on = report_failure(all, item, &err);
+    }
+    theo_geometry_free(geometry);
+    theo_image_free(image);
+    json_free(&a.json);
+    output_files_free(&a.files);
+    return go_on;
+}
+
+/* Two inputs that would write the same file are an error before any work. */
+static int check_collisions(const job *all) {
+    if (!all->folder)
+        return EXIT_DONE;
+    const char **keys = memory_new((size_t)all->list.count, sizeof *keys);
+    int a, b, code = EXIT_DONE;
+    for (int i = 0; i < all->list.count; i++)
+        keys[i] = all->list.items[i].stem;
+    if (find_duplicate(keys, all->list.count, &a, &b))
+        code = usage_error("%s and %s would both write %s/%s.npz", all->list.items[a].path, all->list.items[b].path, all->folder,
+                           keys[a]);
+    free(keys);
+    return code;
+}
+
+static int check_usage(job *all) {
+    const arguments *args = all->args;
+    int code;
+    if ((code = option_needs(args, "store", "output")) || (code = option_excludes(args, "tokens", "resolution-level")) ||
+        (code = option_excludes(args, "fov-x", "focal-px")) || (code = option_excludes(args, "fov-x", "fov-from-exif")) ||
+        (code = option_excludes(args, "focal-px", "fov-from-exif")) || (code = option_excludes(args, "no-mask", "invalid")))
+        return code;
+    for (int i = 0; i < 2 && all->options.fit != THEO_DEPTH_NATIVE; i++) {
+        static const char *const sizes[] = {"tokens", "resolution-level"};
+        if (option_given(args, sizes[i]))
+            return usage_error("--%s has no effect with --fit %s: the canvas is always cut into 1800 tokens", sizes[i], all->fit);
+    }
+    if (args->operand_count == 0)
+        return usage_error("no image is given");
+    if ((code = inputs_collect(&all->list, args->operands, args->operand_count, true, option_given(args, "recursive"))))
+        return code;
+    return check_collisions(all);
+}
+
+/* Opens all that is needed and runs; the caller closes. */
+static int run_job(job *all) {
+    int code;
+    if ((code = engine_open_default(&all->engine, all->args, DEFAULT_MODEL)))
+        return code;
+    if ((code = engine_needs(&all->engine, THEO_TASK_DEPTH)))
+        return code;
+    if (all->folder && (code = output_folder_make(all->folder)))
+        return code;
+    if ((code = inputs_read_stdin(&all->list)))
+        return code;
+    theo_error err;
+    theo_session_options options;
+    theo_session_options_init(&options);
+    options.progress = progress_within;
+    if (theo_session_open(&all->session, all->engine.model, &options, &err)) {
+        message_error("%s", err.message);
+        return EXIT_NOTHING;
+    }
+    progress_start("images", all->list.count, option_given(all->args, "quiet"));
+    for (int i = 0; i < all->list.count && run_image(all, i) && !interrupted(); i++)
+        progress_done(i + 1);
+    progress_end();
+    if (interrupted())
+        return interrupt_exit_code();
+    return all->failures || stdout_failed() ? EXIT_FAILED : EXIT_DONE;
+}
+
+static void read_options(job *all) {
+    static const char *const fits[] = {"native", "pad", "stretch"};
+    const arguments *args = all->args;
+    theo_geometry_options *o = &all->options;
+    theo_geometry_options_init(o);
+    o->fit = (theo_depth_fit)option_choice(args, "fit", THEO_DEPTH_NATIVE);
+    all->fit = fits[o->fit];
+    o->tokens = (int)option_count(args, "tokens", o->tokens);
+    o->resolution_level = option_number(args, "resolution-level", o->resolution_level);
+    o->fov_x = option_number(args, "fov-x", 0);
+    o->apply_mask = !option_given(args, "no-mask");
+    o->mask_threshold = (float)option_number(args, "mask-threshold", (double)o->mask_threshold);
+    o->force_projection = !option_given(args, "no-projection");
+    o->invalid = (theo_invalid)option_choice(args, "invalid", THEO_INVALID_INF);
+    o->metric_scale = (float)option_number(args, "metric-scale", 0);
+    o->scale = (float)option_number(args, "scale", 1);
+    all->focal_px = option_number(args, "focal-px", 0);
+    all->from_exif = option_given(args, "fov-from-exif");
+}
+
+static int run(const arguments *args) {
+    job all = {
+        .args = args,
+        .folder = option_text(args, "output", NULL),
+        .json = option_given(args, "json"),
+        .time = option_given(args, "time"),
+        .store = option_given(args, "store"),
+    };
+    decode_options(&all.decode, args, THEO_ORIENTATION_IGNORE);
+    all.decode.keep_16_bit = true;
+    read_options(&all);
+    int code = check_usage(&all);
+    if (code == EXIT_DONE)
+        code = run_job(&all);
+    theo_session_close(all.session);
+    engine_close(&all.engine);
+    inputs_free(&all.list);
+    return code;
+}
+
+const command command_depth = {
+    .name = "depth",
+    .operands = "IMAGE...",
+    .summary = "metric depth, points and normals of a photo (MoGe-2)",
+    .description = "Measures the scene in JPEG and PNG photos, in metres, in the camera's axes: x to the right, y down, z "
+                   "forward. A folder stands "
+                   "for its images, - for an image on stdin. Prints a line per image; with -o DIR it writes STEM.depth.png (16 "
+                   "bit, metres = value * "
+                   "scale, 0 invalid; the scale is in the JSON and in the picture), STEM.normal.png, STEM.mask.png, STEM.npz "
+                   "(points, depth, normal, "
+                   "mask, intrinsics) and STEM.json for each.",
+    .groups = groups,
+    .run = run,
+};
