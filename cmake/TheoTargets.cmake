@@ -56,7 +56,7 @@ function(theo_unit_test name)
   target_link_libraries(${name} PRIVATE theo_flags theo_static)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS unit TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS unit TIMEOUT 1200)
 endfunction()
 
 # theo_test_label(NAME label): one more label of a test.
