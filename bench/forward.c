@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <theo/depth.h>
 #include <theo/files.h>
 #include <theo/inspect.h>
 #include <theo/theo.h>
@@ -66,9 +67,46 @@ static int bench_superpoint(theo_session *session, int runs, double *times, cons
     return status != THEO_OK;
 }
 
+static theo_status save_geometry(const char *path, const theo_geometry_maps *maps, theo_error *err) {
+    const int64_t h = 16 * maps->rows, w = 16 * maps->columns;
+    const theo_array arrays[4] = {
+        {.name = "points", .dtype = THEO_DTYPE_F32, .rank = 4, .shape = {1, 3, h, w}, .data = maps->points},
+        {.name = "normal", .dtype = THEO_DTYPE_F32, .rank = 4, .shape = {1, 3, h, w}, .data = maps->normal},
+        {.name = "mask", .dtype = THEO_DTYPE_F32, .rank = 4, .shape = {1, 1, h, w}, .data = maps->mask},
+        {.name = "metric_scale", .dtype = THEO_DTYPE_F32, .rank = 1, .shape = {1}, .data = &maps->metric_scale},
+    };
+    return theo_npz_write(path, arrays, 4, false, err);
+}
+
+/* Runs MoGe-2 at the grid of a 1920x1080 photo; as bench_superpoint. */
+static int bench_moge2(theo_session *session, int runs, double *times, const char *output, theo_error *err) {
+    enum { ROWS = 32, COLUMNS = 57, COUNT = 3 * 14 * ROWS * 14 * COLUMNS, WARMUP = 1 };
+    float *planes = malloc(sizeof(float) * COUNT);
+    if (!planes)
+        return 1;
+    for (int i = 0; i < COUNT; i++) { /* the peers' example_input */
+        float v = (float)i * 0.37F;
+        planes[i] = (v - (float)(int)v) * 4 - 2;
+    }
+    theo_status status = THEO_OK;
+    for (int run = -WARMUP; run < runs && status == THEO_OK; run++) {
+        theo_geometry_maps *maps = NULL;
+        double start = now_ms();
+        status = theo_geometry_raw(session, planes, ROWS, COLUMNS, 1920.0 / 1080, &maps, err);
+        if (run >= 0)
+            times[run] = now_ms() - start;
+        if (status == THEO_OK && output && run == runs - 1)
+            status = save_geometry(output, maps, err);
+        theo_geometry_maps_free(maps);
+    }
+    free(planes);
+    return status != THEO_OK;
+}
+
 int main(int argc, char **argv) {
-    if (argc < 5 || strcmp(argv[1], "superpoint") != 0) {
-        fprintf(stderr, "usage: bench_forward superpoint MODEL THREADS RUNS [OUTPUT.npz]\n");
+    bool is_moge2 = argc > 1 && strncmp(argv[1], "moge2-", 6) == 0;
+    if (argc < 5 || (!is_moge2 && strcmp(argv[1], "superpoint") != 0)) {
+        fprintf(stderr, "usage: bench_forward superpoint|moge2-vitl|moge2-vits MODEL THREADS RUNS [OUTPUT.npz]\n");
         return 2;
     }
     int threads = atoi(argv[3]), runs = atoi(argv[4]);
@@ -91,7 +129,7 @@ int main(int argc, char **argv) {
     if (!times)
         return 1;
     double peak_before = theo_measure_peak_gflops(threads);
-    if (bench_superpoint(session, runs, times, argc > 5 ? argv[5] : NULL, &err))
+    if ((is_moge2 ? bench_moge2 : bench_superpoint)(session, runs, times, argc > 5 ? argv[5] : NULL, &err))
         return fail(&err);
     double peak_after = theo_measure_peak_gflops(threads);
 

@@ -7,7 +7,6 @@ shared machine hits all alike. A process loads, warms up three times and times `
 median of its passes; what is printed is the median and the minimum over the rounds, and the ratio of the medians.
 """
 import argparse
-import importlib
 import importlib.metadata
 import json
 import os
@@ -19,8 +18,9 @@ import tempfile
 import numpy as np
 import onnx
 
+import nets
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-PEERS = ["onnxruntime", "openvino", "mnn"]
 PACKAGES = {"onnxruntime": "onnxruntime", "openvino": "openvino", "mnn": "MNN"}
 
 
@@ -47,6 +47,8 @@ def prepare(net, weights, folder):
     if not weights:
         write_safetensors(ours, tensors)
     mnn_path = os.path.join(folder, "net.mnn")
+    if "mnn" not in net.ENGINES:
+        return path, mnn_path, ours
     convert = os.path.join(os.path.dirname(sys.executable), "mnnconvert")
     done = subprocess.run([convert, "-f", "ONNX", "--modelFile", path, "--MNNModel", mnn_path, "--bizCode", "theo"],
                           capture_output=True, text=True, check=False)
@@ -113,17 +115,16 @@ def compare(net_name, net, options, threads, files, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("net", nargs="?", default="superpoint", choices=["superpoint"])
+    parser.add_argument("net", nargs="?", default="superpoint", choices=nets.NAMES)
     parser.add_argument("--threads", default="2,1", help="thread counts, comma-separated (default 2,1)")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--runs", type=int, default=5, help="timed passes of one process (default 5)")
     parser.add_argument("--weights", help="safetensors file with the original tensor names (default: formula weights)")
-    parser.add_argument("--engines", default=",".join(PEERS))
+    parser.add_argument("--engines", help="peers, comma-separated (default: all that can run the network)")
     parser.add_argument("--ours", required=True, help="the bench_forward program")
     options = parser.parse_args()
-    options.engines = options.engines.split(",")
-    sys.path.insert(0, HERE)
-    net = importlib.import_module(options.net)
+    net = nets.load(options.net)
+    options.engines = options.engines.split(",") if options.engines else net.ENGINES
 
     print(f"{cpu_name()}, {os.cpu_count()} cores; {options.rounds} rounds of {options.runs} passes, engines in turn")
     print("versions: " + ", ".join(f"{p} {importlib.metadata.version(PACKAGES[p])}" for p in options.engines))

@@ -4,13 +4,14 @@
 
 Every engine gets the same contiguous float32 input and must hand out contiguous float32 outputs; that is inside the time.
 """
-import importlib
 import json
 import os
 import sys
 import time
 
 import numpy as np
+
+import nets
 
 
 def onnxruntime(model, net, threads):
@@ -51,12 +52,12 @@ ENGINES = {"onnxruntime": onnxruntime, "openvino": openvino, "mnn": mnn}
 
 
 def main(engine, model, net_name, threads, runs, output=None):
-    net = importlib.import_module(net_name)
+    net = nets.load(net_name)
     start = time.perf_counter()
     run = ENGINES[engine](model, net, int(threads))
     load = time.perf_counter() - start
     x = net.example_input()
-    for _ in range(3):
+    for _ in range(3 if net.GFLOP < 100 else 1):
         result = run(x)
     times = []
     for _ in range(int(runs)):

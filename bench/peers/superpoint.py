@@ -12,6 +12,7 @@ import safetensors
 
 HEIGHT, WIDTH = 480, 640
 INPUT, OUTPUTS = "image", ["scores", "descriptors"]
+ENGINES = ["onnxruntime", "openvino", "mnn"]
 GFLOP = 52.10  # of the direct form, docs/models/superpoint.md
 
 ENCODER = ["conv1a", "conv1b", "conv2a", "conv2b", "conv3a", "conv3b", "conv4a", "conv4b"]
