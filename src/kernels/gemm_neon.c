@@ -1,5 +1,6 @@
-#include "kernels/vec_math.h"
 #include "kernels/vec_neon.h"
+
+#include "kernels/vec_math.h"
 
 /* 20 accumulators, 4 vectors of B, 1 broadcast of 32 registers. */
 #define GEMM_MR      5
