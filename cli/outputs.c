@@ -115,8 +115,12 @@ void json_member_files(json_out *json, const output_files *files) {
 char *output_summary(const output_files *files) {
     if (files->count == 0)
         return text_copy("");
-    /* All names differ in their last ending only. */
+    /* All names begin alike, up to a dot. */
     size_t base = (size_t)(strrchr(files->names[0], '.') - files->names[0]) + 1;
+    for (int i = 1; i < files->count; i++)
+        while (strncmp(files->names[0], files->names[i], base) != 0)
+            for (base--; base > 0 && files->names[0][base - 1] != '.';)
+                base--;
     char *list = text_copy("");
     for (int i = 0; i < files->count; i++) {
         char *longer = text_format("%s%s%s", list, i ? "," : "", files->names[i] + base);
