@@ -23,7 +23,7 @@ class Error(c.Structure):
 
 class Image(c.Structure):
     _fields_ = [("width", c.c_int), ("height", c.c_int), ("channels", c.c_int), ("type", c.c_int), ("row_bytes", c.c_size_t),
-                ("pixels", voidp), ("exif_orientation", c.c_int), ("orientation_applied", c.c_bool), ("truncated", c.c_bool),
+                ("pixels", voidp), ("exif_orientation", c.c_int), ("exif_focal_35mm", c.c_int), ("orientation_applied", c.c_bool), ("truncated", c.c_bool),
                 ("format", c.c_char_p), ("owner", voidp)]
 
 

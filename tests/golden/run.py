@@ -15,9 +15,9 @@ import zlib
 import numpy as np
 
 import cases
+import export
 import library as lib
 
-NETWORKS = {"superpoint", "superpoint-bn", "moge2"}
 
 
 def crc32(array, dtype):
@@ -499,12 +499,17 @@ def run_grids(machine, case):
             yield got[item.name] == want, f"{item.name}: {got[item.name]}, expected {want}"
 
 
+def run_export(machine, case):
+    return export.verdicts(machine.library, case, cases.compare)
+
+
 KINDS = {
     "resize": run_resize, "decode-resize": run_decode_resize, "net": run_net, "post": run_post, "e2e": run_e2e,
     "sampling": run_sampling, "matching": run_matching, "loader": run_loader,
     "tiny": run_moge_network, "full": run_moge_network, "grids": run_grids,
-    "solver": run_solver, "canvas": run_canvas,
+    "solver": run_solver, "canvas": run_canvas, "export": run_export,
 }
+NETWORKS = {"superpoint": set(KINDS), "superpoint-bn": set(KINDS), "moge2": set(KINDS), "dust3r-dpt": {"export"}}  # and the kinds that run
 
 
 # ------------------------------------------------------------------ all of it
@@ -515,7 +520,7 @@ def run_folder(machine, folder, arguments, tally):
         tally["failed"][problem] += 1
     for case in cases.read(folder, arguments.images, arguments.weights):
         name = f"{case.network} {case.kind}"
-        if case.network not in NETWORKS or case.kind not in KINDS:
+        if case.kind not in NETWORKS.get(case.network, ()):
             tally["not covered"][name] += 1  # a network or a kind that this program does not know
         elif case.kind not in arguments.kind if arguments.kind else case.kind == "full":
             continue
