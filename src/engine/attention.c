@@ -17,6 +17,7 @@ typedef struct job {
     size_t key_panel, value_panel; /* floats */
     size_t head_floats;            /* packed keys, then values, of a head */
     int query_panels, query_blocks;
+    size_t turned_floats; /* rows of one panel, turned */
     size_t worker_floats;
     float *packed, *workers;
 } job;
@@ -81,7 +82,8 @@ static job plan_job(const theo_attention_call *call, int threads) {
     if (call->heads * j.query_blocks < 3 * threads && threads > 1)
         j.query_blocks = min_int(j.query_panels, div_up(3 * threads, call->heads));
     int panels = div_up(j.query_panels, j.query_blocks);
-    j.worker_floats = (size_t)panels * state_floats(&j) + 2 * block_floats(&j);
+    j.turned_floats = lines((size_t)((mr > nr ? mr : nr) * call->dim));
+    j.worker_floats = (size_t)panels * state_floats(&j) + 2 * block_floats(&j) + j.turned_floats;
     return j;
 }
 
@@ -90,20 +92,45 @@ size_t theo_attention_scratch_bytes(const theo_attention_call *call, int threads
     return ((size_t)call->heads * j.head_floats + (size_t)threads * j.worker_floats) * sizeof(float);
 }
 
+/* Rows of one head, where there are positions turned into `turned`. Returns where they are; *pitch is updated. */
+static const float *turn_rows(const job *j, const float *in, size_t *pitch, const float *turn, size_t turn_pitch, int rows,
+                              float *turned) {
+    if (!turn)
+        return in;
+    theo_rotation rotation = {
+        .in = in,
+        .turn = turn,
+        .out = turned,
+        .in_pitch = *pitch,
+        .turn_pitch = turn_pitch,
+        .out_pitch = (size_t)j->call->dim,
+        .rows = rows,
+        .half = j->call->dim / 2,
+    };
+    j->call->kernels->rotate_rows(&rotation);
+    *pitch = rotation.out_pitch;
+    return turned;
+}
+
+static const float *turn_of(const float *turn, size_t pitch, int row) {
+    return turn ? turn + (size_t)row * pitch : NULL;
+}
+
 /* ---- keys and values of a head */
 
 static void pack_head(void *context, int head, int worker) {
-    (void)worker;
     const job *j = context;
     const theo_attention_call *c = j->call;
     int nr = j->gemm->nr;
-    float *out = j->packed + (size_t)head * j->head_floats;
+    float *out = j->packed + (size_t)head * j->head_floats, *turned = j->workers + (size_t)worker * j->worker_floats;
     for (int p = 0; p < j->key_panels; p++, out += j->key_panel) {
         int keys = min_int(nr, c->keys - p * nr);
         if (keys < nr)
             memset(out, 0, j->key_panel * sizeof(float));
-        c->kernels->transpose(c->k + (size_t)(p * nr) * c->k_pitch + (size_t)(head * c->dim), c->k_pitch, keys, c->dim, out,
-                              (size_t)nr);
+        size_t pitch = c->k_pitch;
+        const float *rows = turn_rows(j, c->k + (size_t)(p * nr) * pitch + (size_t)(head * c->dim), &pitch,
+                                      turn_of(c->k_turn, c->k_turn_pitch, p * nr), c->k_turn_pitch, keys, turned);
+        c->kernels->transpose(rows, pitch, keys, c->dim, out, (size_t)nr);
     }
     for (int p = 0; p < j->value_panels; p++) {
         int columns = min_int(nr, c->dim - p * nr);
@@ -166,13 +193,16 @@ static void run_block(void *context, int task, int worker) {
     int mr = j->gemm->mr, head = task / j->query_blocks, block = task % j->query_blocks;
     int p0 = block * j->query_panels / j->query_blocks, p1 = (block + 1) * j->query_panels / j->query_blocks;
     float *scores = j->workers + (size_t)worker * j->worker_floats, *weights = scores + block_floats(j);
-    float *states = weights + block_floats(j);
+    float *turned = weights + block_floats(j), *states = turned + j->turned_floats;
     const float *packed = j->packed + (size_t)head * j->head_floats;
 
     for (int p = p0; p < p1; p++) {
         panel_state s = state_of(j, states + (size_t)(p - p0) * state_floats(j));
-        j->gemm->pack_rows(c->q + (size_t)(p * mr) * c->q_pitch + (size_t)(head * c->dim), c->q_pitch,
-                           min_int(mr, c->queries - p * mr), c->dim, s.queries);
+        int count = min_int(mr, c->queries - p * mr);
+        size_t pitch = c->q_pitch;
+        const float *rows = turn_rows(j, c->q + (size_t)(p * mr) * pitch + (size_t)(head * c->dim), &pitch,
+                                      turn_of(c->q_turn, c->q_turn_pitch, p * mr), c->q_turn_pitch, count, turned);
+        j->gemm->pack_rows(rows, pitch, count, c->dim, s.queries);
     }
     for (int from = 0; from < c->keys; from += KEY_BLOCK)
         for (int p = p0; p < p1; p++) {

@@ -1,4 +1,5 @@
-/* attention.h - driver of attention: softmax(q k^T / sqrt(d)) v for each head, without a matrix of queries times keys. */
+/* attention.h - driver of attention: softmax(q k^T / sqrt(d)) v for each head, without a matrix of queries times keys. With rotary
+ * positions (Su et al., arXiv:2104.09864) q and k are turned on their way into the panels. */
 #ifndef THEO_ENGINE_ATTENTION_H
 #define THEO_ENGINE_ATTENTION_H
 
@@ -11,6 +12,8 @@ typedef struct theo_attention_call {
     int queries, keys;
     const float *q, *k, *v; /* [queries], [keys], [keys] rows of heads * dim values */
     size_t q_pitch, k_pitch, v_pitch;
+    const float *q_turn, *k_turn; /* [queries], [keys] rows of dim values, as of theo_rotation; both NULL: no positions */
+    size_t q_turn_pitch, k_turn_pitch;
     float *out; /* [queries] rows of heads * dim values */
     size_t out_pitch;
 } theo_attention_call;

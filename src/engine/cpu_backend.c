@@ -2,9 +2,11 @@
 #include "base/error.h"
 #include "engine/attention.h"
 #include "engine/conv3x3.h"
+#include "engine/gather.h"
 #include "engine/linear.h"
 #include "engine/op.h"
 #include "engine/row_ops.h"
+#include "engine/upsample.h"
 #include <string.h>
 
 /* ---- linear */
@@ -57,6 +59,10 @@ static theo_attention_call attention_call(const theo_op *op, const theo_call *c)
         .q_pitch = c->in.pitch,
         .k_pitch = c->keys.pitch,
         .v_pitch = c->values.pitch,
+        .q_turn = c->query_turn.data,
+        .k_turn = c->key_turn.data,
+        .q_turn_pitch = c->query_turn.pitch,
+        .k_turn_pitch = c->key_turn.pitch,
         .out = c->out.data,
         .out_pitch = c->out.pitch,
     };
@@ -136,7 +142,7 @@ static void run_conv_conv(const theo_op *op, const theo_call *c) {
 /* ---- choosing */
 
 static void prepare_linear(theo_op *op, const theo_call *shapes) {
-    op->method = op->layer.weight->kernel == 2 ? "transposed conv2x2" : "linear";
+    op->method = op->layer.weight->phases > 1 ? "transposed conv" : "linear";
     op->scratch_bytes = theo_linear_scratch_bytes(op->layer.weight, shapes->in.h * shapes->in.w, theo_pool_threads(shapes->pool));
     op->run = run_linear;
 }
@@ -149,6 +155,12 @@ static void prepare_attention(theo_op *op, const theo_call *shapes) {
 }
 
 static void prepare_conv(theo_op *op, const theo_call *shapes) {
+    if (op->layer.weight->form == THEO_PACKED_GATHERED) {
+        op->method = "conv3x3 gathered";
+        op->scratch_bytes = theo_gathered_conv_scratch_bytes(op, shapes);
+        op->run = theo_run_gathered_conv;
+        return;
+    }
     theo_conv3x3_call call = conv_call(op, shapes);
     op->method = op->layer.weight->form == THEO_PACKED_WINOGRAD ? "conv3x3 winograd" : "conv3x3 direct";
     op->scratch_bytes = theo_conv3x3_scratch_bytes(&call, theo_pool_threads(shapes->pool));
@@ -206,6 +218,15 @@ static theo_status prepare(theo_op *op, const theo_call *shapes, theo_cpu level,
     case THEO_OP_PIXEL_SHUFFLE2:
         op->method = "pixel shuffle";
         op->run = theo_run_pixel_shuffle2;
+        return THEO_OK;
+    case THEO_OP_UPSAMPLE2_CORNERS:
+        op->method = "bilinear x2";
+        op->run = theo_run_upsample2_corners;
+        return THEO_OK;
+    case THEO_OP_UPSAMPLE2_CORNERS_CONV_LINEAR:
+        op->method = "bilinear x2 + conv3x3 winograd + linear";
+        op->scratch_bytes = theo_upsample2_conv_linear_scratch_bytes(op, shapes);
+        op->run = theo_run_upsample2_conv_linear;
         return THEO_OK;
     }
     return theo_fail(err, THEO_UNSUPPORTED, NULL, op->name, "the CPU backend has no operation number %d", (int)op->kind);

@@ -16,7 +16,7 @@ typedef struct job {
     const theo_gemm_kernels *gemm;
     int chunks;                    /* of K */
     int row_panels, column_panels; /* of C */
-    int phase_panels;              /* B panels of one of the four phases of transposed weights; else all of them */
+    int phase_panels;              /* B panels of one phase of transposed weights; else all of them */
     int row_blocks, column_blocks;
     size_t pack_floats, scratch_floats; /* of one worker: the packed rows come first, then the sums */
     float *scratch;
@@ -51,10 +51,10 @@ static void choose_blocks(job *j, int least_columns, int threads) {
 static job plan_job(const theo_packed *weight, int rows, int threads) {
     const theo_gemm_kernels *gemm = weight->kernels->gemm;
     job j = {.gemm = gemm};
-    j.chunks = div_up(weight->in_c, THEO_KU);
+    j.chunks = div_up(weight->depth, THEO_KU);
     j.row_panels = div_up(rows, gemm->mr);
     j.phase_panels = div_up(weight->out_c, gemm->nr);
-    j.column_panels = (weight->kernel == 2 ? 4 : 1) * j.phase_panels;
+    j.column_panels = weight->phases * j.phase_panels;
     choose_blocks(&j, j.chunks > DEPTH ? div_up(j.column_panels * gemm->nr, SUM_COLUMNS) : 1, threads);
     int panels = div_up(j.row_panels, j.row_blocks), columns = div_up(j.column_panels, j.column_blocks);
     j.pack_floats = (size_t)panels * (size_t)min_int(j.chunks, DEPTH) * (size_t)(gemm->mr * THEO_KU);
@@ -104,7 +104,7 @@ static int columns_of(const job *j, int q) {
 static void pack(const block *b, int k0, int depth) {
     const job *j = b->j;
     const theo_linear_call *call = j->call;
-    int mr = j->gemm->mr, count = min_int(depth * THEO_KU, call->weight->in_c - k0 * THEO_KU);
+    int mr = j->gemm->mr, count = min_int(depth * THEO_KU, call->weight->depth - k0 * THEO_KU);
     for (int p = b->p0; p < b->p1; p++)
         j->gemm->pack_rows(call->in + (size_t)(p * mr) * call->in_pitch + (size_t)(k0 * THEO_KU), call->in_pitch, rows_of(j, p),
                            count, b->packed + (size_t)(p - b->p0) * (size_t)(depth * mr * THEO_KU));
@@ -113,7 +113,7 @@ static void pack(const block *b, int k0, int depth) {
 /* Fetches the output's cache lines of tile (p, q) for writing, so that they are there when its sums are complete. */
 static void fetch_output(const job *j, int p, int q) {
     const theo_linear_call *call = j->call;
-    if (call->weight->kernel == 2) /* rows that are not neighbours */
+    if (call->weight->phases > 1) /* rows that are not neighbours */
         return;
     int columns = columns_of(j, q), rows = rows_of(j, p);
     const float *out = call->out + (size_t)(p * j->gemm->mr) * call->out_pitch + (size_t)(q * j->gemm->nr);
@@ -153,12 +153,13 @@ static void multiply(const block *b, int q, int k0, int depth, float *sums) {
 /* Rows of one phase of a transposed convolution: as far as the end of the map's row at a time. */
 static void finish_transposed(const job *j, int row, int rows, int q, const float *sums) {
     const theo_linear_call *call = j->call;
-    int w = call->map_w, phase = q / j->phase_panels, column = q % j->phase_panels * j->gemm->nr;
+    int w = call->map_w, column = q % j->phase_panels * j->gemm->nr;
+    size_t side = (size_t)call->weight->kernel, phase = (size_t)(q / j->phase_panels);
     for (int count; rows > 0; row += count, rows -= count, sums += count * j->gemm->nr) {
         size_t y = (size_t)(row / w), x = (size_t)(row % w);
         count = min_int(rows, w - (int)x);
-        size_t at = (2 * y + (size_t)(phase / 2)) * 2 * (size_t)w + 2 * x + (size_t)(phase % 2);
-        theo_gemm_finish f = finish_of(call, at, 2, count, column, columns_of(j, q));
+        size_t at = (side * y + phase / side) * side * (size_t)w + side * x + phase % side;
+        theo_gemm_finish f = finish_of(call, at, side, count, column, columns_of(j, q));
         f.c = sums;
         j->gemm->finish(&f);
     }
@@ -168,7 +169,7 @@ static void finish(const block *b, int q, const float *sums) {
     const job *j = b->j;
     int mr = j->gemm->mr, nr = j->gemm->nr;
     for (int p = b->p0; p < b->p1; p++, sums += mr * nr) {
-        if (j->call->weight->kernel == 2) {
+        if (j->call->weight->phases > 1) {
             finish_transposed(j, p * mr, rows_of(j, p), q, sums);
         } else {
             theo_gemm_finish f = finish_of(j->call, (size_t)(p * mr), 1, rows_of(j, p), q * nr, columns_of(j, q));

@@ -5,9 +5,9 @@
 #include "engine/packed.h"
 
 typedef struct theo_linear_call {
-    const theo_packed *weight; /* form LINEAR */
+    const theo_packed *weight; /* form LINEAR or GATHERED */
     int rows;
-    const float *in; /* [rows] of in_pitch floats, in_c count */
+    const float *in; /* [rows] of in_pitch floats, weight->depth count */
     size_t in_pitch;
     float *out; /* [rows] of out_pitch floats, out_c count */
     size_t out_pitch;
@@ -15,8 +15,8 @@ typedef struct theo_linear_call {
     const float *scale, *shift; /* [out_c] each, or both NULL */
     const float *residual;      /* [rows] of residual_pitch floats, or NULL; may be out itself */
     size_t residual_pitch;
-    /* Of transposed weights (kernel 2) the rows are a map of so many columns, out and residual are maps of twice the size: pixel
-     * (y, x) gives (2y + i, 2x + j), i and j 0 or 1. */
+    /* Of transposed weights the rows are a map of so many columns, out and residual are maps `kernel` times as large: pixel (y, x)
+     * gives (kernel y + i, kernel x + j). */
     int map_w;
 } theo_linear_call;
 

@@ -19,7 +19,7 @@ typedef struct theo_view {
 typedef enum theo_op_kind {
     THEO_OP_CONV,      /* 3x3 */
     THEO_OP_CONV_CONV, /* two 3x3 with nothing stored between them */
-    THEO_OP_LINEAR,    /* 1x1 convolution, rows of tokens, or a transposed convolution 2x2 */
+    THEO_OP_LINEAR,    /* 1x1 convolution, rows of tokens, or a transposed convolution */
     THEO_OP_MAX_POOL2,
     THEO_OP_CELL_SOFTMAX,
     THEO_OP_L2_NORM,
@@ -27,7 +27,9 @@ typedef enum theo_op_kind {
     THEO_OP_ATTENTION,
     THEO_OP_PATCHES,
     THEO_OP_EMBED, /* a linear layer that leaves row 0 of its output to the table */
-    THEO_OP_PIXEL_SHUFFLE2
+    THEO_OP_PIXEL_SHUFFLE2,
+    THEO_OP_UPSAMPLE2_CORNERS,
+    THEO_OP_UPSAMPLE2_CORNERS_CONV_LINEAR /* in strips */
 } theo_op_kind;
 
 /* One convolution or linear layer as it was recorded. */
@@ -40,9 +42,10 @@ typedef struct theo_layer {
 /* Addresses for one call. Nothing overlaps. */
 typedef struct theo_call {
     theo_pool *pool;
-    theo_view in, out, residual; /* residual.data == NULL: none; else of the shape before pooling */
-    theo_view keys, values;      /* ATTENTION: of `in`, the queries */
-    void *scratch;               /* as many bytes as the op asked for, 64-byte aligned, contents undefined */
+    theo_view in, out, residual;    /* residual.data == NULL: none; else of the shape before pooling */
+    theo_view keys, values;         /* ATTENTION: of `in`, the queries */
+    theo_view query_turn, key_turn; /* ATTENTION: data == NULL: no positions */
+    void *scratch;                  /* as many bytes as the op asked for, 64-byte aligned, contents undefined */
 } theo_call;
 
 typedef struct theo_op theo_op;
@@ -51,17 +54,18 @@ struct theo_op {
     /* recorded */
     theo_op_kind kind;
     char *name;
-    int in, out, residual; /* tensors of the plan; < 0: none */
-    int keys, values;      /* ATTENTION */
-    theo_layer layer;      /* CONV, LINEAR, the second of CONV_CONV */
-    theo_layer first;      /* CONV_CONV */
-    int stride;            /* CONV: 1 or 2 */
-    theo_padding padding;  /* CONV */
-    bool relu_input;       /* CONV */
-    int size;              /* ATTENTION: heads; PATCHES: pixels a side */
-    float eps;             /* LAYER_NORM */
-    const float *table;    /* EMBED: [1 + rows, out_c] */
-    double flops;          /* of the direct form */
+    int in, out, residual;    /* tensors of the plan; < 0: none */
+    int keys, values;         /* ATTENTION */
+    int query_turn, key_turn; /* ATTENTION: < 0: no positions */
+    theo_layer layer;         /* CONV, LINEAR, the last of CONV_CONV and UPSAMPLE2_CORNERS_CONV_LINEAR */
+    theo_layer first;         /* the convolution before it */
+    int stride;               /* CONV: 1 or 2 */
+    theo_padding padding;     /* CONV */
+    bool relu_input;          /* CONV */
+    int size;                 /* ATTENTION: heads; PATCHES: pixels a side */
+    float eps;                /* LAYER_NORM */
+    const float *table;       /* EMBED: [1 + rows, out_c] */
+    double flops;             /* of the direct form */
 
     /* chosen by the backend */
     const char *method; /* for reports, such as "conv3x3 winograd". Static storage */

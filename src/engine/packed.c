@@ -32,7 +32,13 @@ theo_status theo_packed_linear(theo_packed **packed, theo_cpu level, int out, in
     *packed = NULL;
     if (out < 1 || in < 1)
         return theo_fail(err, THEO_SHAPE, NULL, NULL, "a weight of %d x %d: both must be at least 1", out, in);
-    theo_packed base = {.kernels = theo_kernels_for(level), .form = THEO_PACKED_LINEAR, .out_c = out, .in_c = in, .kernel = 1};
+    theo_packed base = {.kernels = theo_kernels_for(level),
+                        .form = THEO_PACKED_LINEAR,
+                        .out_c = out,
+                        .in_c = in,
+                        .kernel = 1,
+                        .depth = in,
+                        .phases = 1};
     int nr = base.kernels->gemm->nr;
     THEO_TRY(packed_new(packed, base, theo_gemm_packed_floats(nr, out, in), bias, err));
     theo_gemm_pack_weight(nr, out, in, weight, (*packed)->data);
@@ -63,21 +69,56 @@ theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int 
     return THEO_OK;
 }
 
-theo_status theo_packed_conv_transpose2(theo_packed **packed, theo_cpu level, int in, int out, const float *weight,
-                                        const float *bias, theo_error *err) {
+theo_status theo_packed_conv_gathered(theo_packed **packed, theo_cpu level, int out, int in, const float *weight,
+                                      const float *bias, theo_error *err) {
     *packed = NULL;
-    if (out < 1 || in < 1)
-        return theo_fail(err, THEO_SHAPE, NULL, NULL, "a weight of %d x %d x 2 x 2: all must be at least 1", in, out);
-    theo_packed base = {.kernels = theo_kernels_for(level), .form = THEO_PACKED_LINEAR, .out_c = out, .in_c = in, .kernel = 2};
+    if (out < 1 || in < 1 || in > INT_MAX / 9)
+        return theo_fail(err, THEO_SHAPE, NULL, NULL, "a weight of %d x %d x 3 x 3: all must be at least 1", out, in);
+    theo_packed base = {.kernels = theo_kernels_for(level),
+                        .form = THEO_PACKED_GATHERED,
+                        .out_c = out,
+                        .in_c = in,
+                        .kernel = 3,
+                        .depth = 9 * in,
+                        .phases = 1};
     int nr = base.kernels->gemm->nr;
-    size_t phase_floats = theo_gemm_packed_floats(nr, out, in);
-    float *phase = theo_alloc((size_t)out * (size_t)in, sizeof *phase); /* [out, in] of one of the four pixels */
-    theo_status status = phase ? packed_new(packed, base, 4 * phase_floats, bias, err)
-                               : theo_fail(err, THEO_MEMORY, NULL, NULL, "no memory for packing weights");
-    for (size_t p = 0; p < 4 && status == THEO_OK; p++) {
+    float *rows = theo_alloc((size_t)out * 9 * (size_t)in, sizeof *rows); /* [out, ky, kx, in] */
+    theo_status status = rows ? packed_new(packed, base, theo_gemm_packed_floats(nr, out, base.depth), bias, err)
+                              : theo_fail(err, THEO_MEMORY, NULL, NULL, "no memory for packing weights");
+    if (status == THEO_OK) {
         for (size_t o = 0; o < (size_t)out; o++)
             for (size_t i = 0; i < (size_t)in; i++)
-                phase[o * (size_t)in + i] = weight[(i * (size_t)out + o) * 4 + p];
+                for (size_t k = 0; k < 9; k++)
+                    rows[(o * 9 + k) * (size_t)in + i] = weight[(o * (size_t)in + i) * 9 + k];
+        theo_gemm_pack_weight(nr, out, base.depth, rows, (*packed)->data);
+    }
+    theo_free(rows);
+    return status;
+}
+
+theo_status theo_packed_conv_transpose(theo_packed **packed, theo_cpu level, int in, int out, int size, const float *weight,
+                                       const float *bias, theo_error *err) {
+    *packed = NULL;
+    if (out < 1 || in < 1 || size < 2 || size > 16)
+        return theo_fail(err, THEO_SHAPE, NULL, NULL, "a weight of %d x %d x %d x %d: channels must be at least 1, sides 2 to 16",
+                         in, out, size, size);
+    int phases = size * size;
+    theo_packed base = {.kernels = theo_kernels_for(level),
+                        .form = THEO_PACKED_LINEAR,
+                        .out_c = out,
+                        .in_c = in,
+                        .kernel = size,
+                        .depth = in,
+                        .phases = phases};
+    int nr = base.kernels->gemm->nr;
+    size_t phase_floats = theo_gemm_packed_floats(nr, out, in);
+    float *phase = theo_alloc((size_t)out * (size_t)in, sizeof *phase); /* [out, in] of one of the pixels */
+    theo_status status = phase ? packed_new(packed, base, (size_t)phases * phase_floats, bias, err)
+                               : theo_fail(err, THEO_MEMORY, NULL, NULL, "no memory for packing weights");
+    for (size_t p = 0; p < (size_t)phases && status == THEO_OK; p++) {
+        for (size_t o = 0; o < (size_t)out; o++)
+            for (size_t i = 0; i < (size_t)in; i++)
+                phase[o * (size_t)in + i] = weight[(i * (size_t)out + o) * (size_t)phases + p];
         theo_gemm_pack_weight(nr, out, in, phase, (*packed)->data + p * phase_floats);
     }
     theo_free(phase);

@@ -46,9 +46,14 @@ theo_status theo_packed_linear(theo_packed **packed, theo_cpu level, int out, in
  * k = 1 becomes linear. */
 theo_status theo_packed_conv(theo_packed **packed, theo_cpu level, int out, int in, int kernel, const float *weight,
                              const float *bias, theo_error *err);
-/* Transposed convolution 2x2, stride 2: weight [in, out, 2, 2] as PyTorch keeps it, bias [out] or NULL. */
-theo_status theo_packed_conv_transpose2(theo_packed **packed, theo_cpu level, int in, int out, const float *weight,
-                                        const float *bias, theo_error *err);
+/* 3x3 convolution for any stride, as one matrix multiplication of gathered pixels: for strides above 1, and for maps that are too
+ * small for Winograd's larger weights to pay. */
+theo_status theo_packed_conv_gathered(theo_packed **packed, theo_cpu level, int out, int in, const float *weight,
+                                      const float *bias, theo_error *err);
+/* Transposed convolution, size x size with that stride (2 to 16): weight [in, out, size, size] as PyTorch keeps it, bias [out] or
+ * NULL. */
+theo_status theo_packed_conv_transpose(theo_packed **packed, theo_cpu level, int in, int out, int size, const float *weight,
+                                       const float *bias, theo_error *err);
 /* Bilinear x2, then a 3x3 convolution with replicate padding, as one 3x3 convolution with replicate padding of the small map that
  * gives the four phases of the large one: weight OIHW [out, in, 3, 3] -> 4 out channels, o * 4 + i * 2 + j for (2y + i, 2x + j).
  * For theo_plan_upsample2_conv; or for theo_plan_conv, where maps are to be added before theo_plan_pixel_shuffle2. */
@@ -96,9 +101,22 @@ theo_tensor theo_plan_embed(theo_plan *plan, const char *name, theo_tensor x, co
 theo_tensor theo_plan_attention(theo_plan *plan, const char *name, theo_tensor qkv, int heads);
 /* The same of q [.., C] over the pixels of k and v [.., C], which may be of another map. */
 theo_tensor theo_plan_cross_attention(theo_plan *plan, const char *name, theo_tensor q, theo_tensor k, theo_tensor v, int heads);
-/* [h, w, in] -> [2h, 2w, out]. */
-theo_tensor theo_plan_conv_transpose2(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight,
-                                      theo_epilogue epilogue);
+/* Attention (as cross-attention) whose queries and keys are turned by their positions first. turn_q: [1, pixels of q, C / heads],
+ * turn_k likewise: cosines | sines of each pixel, half a head each. Inside a head the channels of q and k are u | w, half a head
+ * each, and become u cos - w sin | w cos + u sin. */
+theo_tensor theo_plan_rope_attention(theo_plan *plan, const char *name, theo_tensor q, theo_tensor k, theo_tensor v, int heads,
+                                     theo_tensor turn_q, theo_tensor turn_k);
+/* [h, w, in] -> [size h, size w, out]. */
+theo_tensor theo_plan_conv_transpose(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight,
+                                     theo_epilogue epilogue);
+/* The first h rows and w columns of x enlarged twofold, bilinear with align_corners (the corners' centres stay in place), plus
+ * residual (id < 0: none; [h, w, c]). h <= 2 x.h, w <= 2 x.w. */
+theo_tensor theo_plan_upsample2_corners(theo_plan *plan, const char *name, theo_tensor x, int h, int w, theo_tensor residual);
+/* x enlarged twofold in the same way, a 3x3 convolution with zero padding, a linear layer: in strips of rows, so that neither the
+ * enlarged map nor the convolution's output is ever whole. conv: packed for Winograd. */
+theo_tensor theo_plan_upsample2_corners_conv_linear(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *conv,
+                                                    theo_epilogue conv_epilogue, const theo_packed *linear,
+                                                    theo_epilogue linear_epilogue);
 /* [h, w, 4c] -> [2h, 2w, c]: channel o * 4 + i * 2 + j of (y, x) becomes channel o of (2y + i, 2x + j). */
 theo_tensor theo_plan_pixel_shuffle2(theo_plan *plan, const char *name, theo_tensor x);
 /* Bilinear x2 (half-pixel centres, edges clamped), then a 3x3 convolution with replicate padding; the enlarged map is never made.

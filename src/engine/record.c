@@ -101,7 +101,8 @@ static theo_tensor append_op(theo_plan *plan, const char *name, theo_op op, int 
 
 /* An op that reads `in` alone, so far. */
 static theo_op new_op(theo_op_kind kind, theo_tensor in) {
-    return (theo_op){.kind = kind, .in = in.id, .residual = -1, .keys = -1, .values = -1, .stride = 1};
+    return (theo_op){
+        .kind = kind, .in = in.id, .residual = -1, .keys = -1, .values = -1, .query_turn = -1, .key_turn = -1, .stride = 1};
 }
 
 static double map_elements(int h, int w, int c) {
@@ -185,8 +186,10 @@ theo_tensor theo_plan_conv(theo_plan *plan, const char *name, theo_tensor x, con
     op.stride = stride;
     op.padding = padding;
     op.relu_input = e.relu_input;
-    if (stride != 1 && weight->form != THEO_PACKED_DIRECT)
+    if (stride != 1 && weight->form == THEO_PACKED_WINOGRAD)
         return refuse(plan, THEO_UNSUPPORTED, name, "its weights are packed for stride 1, not for stride %d", stride);
+    if (e.pool2 && weight->form == THEO_PACKED_GATHERED)
+        return refuse(plan, THEO_UNSUPPORTED, name, "pooling needs weights packed by theo_packed_conv");
     int h = (x.h - 1) / stride + 1, w = (x.w - 1) / stride + 1;
     op.flops = 2 * 9.0 * x.c * map_elements(h, w, weight->out_c);
     return append_layer_op(plan, name, op, e, h, w);
@@ -323,7 +326,9 @@ theo_tensor theo_plan_embed(theo_plan *plan, const char *name, theo_tensor x, co
     return append_op(plan, name, op, 1, 1 + x.h * x.w, weight->out_c);
 }
 
-theo_tensor theo_plan_cross_attention(theo_plan *plan, const char *name, theo_tensor q, theo_tensor k, theo_tensor v, int heads) {
+/* turns: of the queries and of the keys, or NULL. */
+static theo_tensor attention(theo_plan *plan, const char *name, theo_tensor q, theo_tensor k, theo_tensor v, int heads,
+                             const theo_tensor *turns) {
     if (!known(plan, name, "query", q) || !known(plan, name, "key", k) || !known(plan, name, "value", v))
         return none;
     if (heads < 1 || q.c % heads || q.c / heads % 16)
@@ -336,8 +341,28 @@ theo_tensor theo_plan_cross_attention(theo_plan *plan, const char *name, theo_te
     op.keys = k.id;
     op.values = v.id;
     op.size = heads;
+    for (int i = 0; i < 2 && turns; i++) {
+        theo_tensor turned = i ? k : q;
+        if (!known(plan, name, i ? "turn of keys" : "turn of queries", turns[i]))
+            return none;
+        if (turns[i].c != q.c / heads || turns[i].h * turns[i].w != turned.h * turned.w)
+            return refuse(plan, THEO_SHAPE, name, "%d x %d x %d turns for %d x %d pixels in heads of %d channels", turns[i].h,
+                          turns[i].w, turns[i].c, turned.h, turned.w, q.c / heads);
+    }
+    op.query_turn = turns ? turns[0].id : -1;
+    op.key_turn = turns ? turns[1].id : -1;
     op.flops = 4 * map_elements(q.h, q.w, q.c) * k.h * k.w;
     return append_op(plan, name, op, q.h, q.w, q.c);
+}
+
+theo_tensor theo_plan_cross_attention(theo_plan *plan, const char *name, theo_tensor q, theo_tensor k, theo_tensor v, int heads) {
+    return attention(plan, name, q, k, v, heads, NULL);
+}
+
+theo_tensor theo_plan_rope_attention(theo_plan *plan, const char *name, theo_tensor q, theo_tensor k, theo_tensor v, int heads,
+                                     theo_tensor turn_q, theo_tensor turn_k) {
+    const theo_tensor turns[] = {turn_q, turn_k};
+    return attention(plan, name, q, k, v, heads, turns);
 }
 
 theo_tensor theo_plan_attention(theo_plan *plan, const char *name, theo_tensor qkv, int heads) {
@@ -351,33 +376,33 @@ theo_tensor theo_plan_attention(theo_plan *plan, const char *name, theo_tensor q
     return theo_plan_cross_attention(plan, name, q, k, v, heads);
 }
 
-/* ---- twice the size */
+/* ---- larger maps */
 
-/* Checks that twice the sides are still whole numbers of this machine. */
-static bool can_double(theo_plan *plan, const char *name, theo_tensor x) {
-    if (x.h <= INT_MAX / 2 && x.w <= INT_MAX / 2)
+/* Checks that so many times the sides are still whole numbers of this machine. */
+static bool can_enlarge(theo_plan *plan, const char *name, theo_tensor x, int times) {
+    if (x.h <= INT_MAX / times && x.w <= INT_MAX / times)
         return true;
-    refuse(plan, THEO_MEMORY, name, "a map of %d x %d is too large to double", x.h, x.w);
+    refuse(plan, THEO_MEMORY, name, "a map of %d x %d is too large to be enlarged %d times", x.h, x.w, times);
     return false;
 }
 
-theo_tensor theo_plan_conv_transpose2(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight,
-                                      theo_epilogue e) {
-    if (!known(plan, name, "input", x) || !fits(plan, name, weight, x.c, e) || !can_double(plan, name, x))
+theo_tensor theo_plan_conv_transpose(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *weight,
+                                     theo_epilogue e) {
+    if (!known(plan, name, "input", x) || !fits(plan, name, weight, x.c, e) || !can_enlarge(plan, name, x, weight->kernel))
         return none;
-    if (weight->kernel != 2)
-        return refuse(plan, THEO_SHAPE, name, "its weights are %dx%d, a transposed convolution needs 2x2", weight->kernel,
+    if (weight->phases == 1 || weight->form != THEO_PACKED_LINEAR)
+        return refuse(plan, THEO_SHAPE, name, "its weights are %dx%d, not those of a transposed convolution", weight->kernel,
                       weight->kernel);
     if (e.pool2 || e.relu_input)
         return refuse(plan, THEO_INTERNAL, name, "a transposed convolution has neither pooling nor ReLU on its input");
     theo_op op = new_op(THEO_OP_LINEAR, x);
     op.layer = layer_of(weight, e);
-    op.flops = 2 * 4 * map_elements(x.h, x.w, x.c) * weight->out_c;
-    return append_layer_op(plan, name, op, e, 2 * x.h, 2 * x.w);
+    op.flops = 2 * weight->phases * map_elements(x.h, x.w, x.c) * weight->out_c;
+    return append_layer_op(plan, name, op, e, weight->kernel * x.h, weight->kernel * x.w);
 }
 
 theo_tensor theo_plan_pixel_shuffle2(theo_plan *plan, const char *name, theo_tensor x) {
-    if (!known(plan, name, "input", x) || !can_double(plan, name, x))
+    if (!known(plan, name, "input", x) || !can_enlarge(plan, name, x, 2))
         return none;
     if (x.c % 4)
         return refuse(plan, THEO_SHAPE, name, "%d channels are not four phases", x.c);
@@ -391,6 +416,41 @@ theo_tensor theo_plan_upsample2_conv(theo_plan *plan, const char *name, theo_ten
     char phases[160];
     snprintf(phases, sizeof phases, "%s, phases", name);
     return theo_plan_pixel_shuffle2(plan, name, theo_plan_conv(plan, phases, x, weight, 1, THEO_PAD_REPLICATE, e));
+}
+
+theo_tensor theo_plan_upsample2_corners(theo_plan *plan, const char *name, theo_tensor x, int h, int w, theo_tensor residual) {
+    if (!known(plan, name, "input", x) || !can_enlarge(plan, name, x, 2))
+        return none;
+    if (h > 2 * x.h || w > 2 * x.w)
+        return refuse(plan, THEO_SHAPE, name, "%d x %d pixels of a map of %d x %d enlarged twofold", h, w, x.h, x.w);
+    theo_op op = new_op(THEO_OP_UPSAMPLE2_CORNERS, x);
+    if (residual.id >= 0) {
+        if (!known(plan, name, "residual", residual))
+            return none;
+        if (residual.h != h || residual.w != w || residual.c != x.c)
+            return refuse(plan, THEO_SHAPE, name,
+                          "its residual is %d x %d x %d, its output %d x %d x %d (height, width, channels)", residual.h,
+                          residual.w, residual.c, h, w, x.c);
+        op.residual = residual.id;
+    }
+    return append_op(plan, name, op, h, w, x.c);
+}
+
+theo_tensor theo_plan_upsample2_corners_conv_linear(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *conv,
+                                                    theo_epilogue conv_e, const theo_packed *linear, theo_epilogue linear_e) {
+    if (!known(plan, name, "input", x) || !fits(plan, name, conv, x.c, conv_e) ||
+        !fits(plan, name, linear, conv->out_c, linear_e) || !can_enlarge(plan, name, x, 2))
+        return none;
+    if (conv->form != THEO_PACKED_WINOGRAD || linear->kernel != 1)
+        return refuse(plan, THEO_SHAPE, name, "needs a 3x3 convolution packed for Winograd, then a linear layer");
+    if (conv_e.residual.id >= 0 || linear_e.residual.id >= 0 || conv_e.pool2 || linear_e.pool2 || conv_e.relu_input ||
+        linear_e.relu_input)
+        return refuse(plan, THEO_INTERNAL, name, "takes neither residuals nor pooling nor ReLU on its input");
+    theo_op op = new_op(THEO_OP_UPSAMPLE2_CORNERS_CONV_LINEAR, x);
+    op.first = layer_of(conv, conv_e);
+    op.layer = layer_of(linear, linear_e);
+    op.flops = 8 * map_elements(x.h, x.w, conv->out_c) * (9.0 * x.c + linear->out_c);
+    return append_op(plan, name, op, 2 * x.h, 2 * x.w, linear->out_c);
 }
 
 void theo_plan_output(theo_plan *plan, theo_tensor x) {

@@ -23,18 +23,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bilinear resizing of a map [in_h, in_w, channels] to [out_h, out_w, channels], rows y0 .. y1-1 of the output.
- * Output centre x reads the input at (x + 0.5) * in_w / out_w - 0.5, clamped to the map, or, with align_corners, at
- * x * (in_w - 1) / (out_w - 1). No antialiasing. Coordinates and weights are float32, as in PyTorch. */
+/* Bilinear resizing of a map [in_h, in_w, channels] to [out_h, out_w, channels]: rows y0 .. y1-1 and columns x0 .. x1-1 of the
+ * output, 0 <= x0 <= x1 <= out_w. Output centre x reads the input at (x + 0.5) * in_w / out_w - 0.5, clamped to the map, or, with
+ * align_corners, at x * (in_w - 1) / (out_w - 1). No antialiasing. Coordinates and weights are float32, as in PyTorch. */
 typedef struct theo_resize {
     const float *in;
     int in_h, in_w, channels;
     size_t in_row, in_pixel;
-    float *out; /* element (0, 0, 0), whatever y0 is */
+    float *out; /* element (y0, x0, 0) */
     int out_h, out_w;
     size_t out_row, out_pixel;
     bool align_corners;
-    int y0, y1;
+    int y0, y1, x0, x1;
+    const float *residual; /* NULL, or element (y0, x0, 0) of a map that is added */
+    size_t residual_row, residual_pixel;
 } theo_resize;
 
 /* Running best and second best of a set of scores. Begin with { -INFINITY, -INFINITY, -1 }. */
@@ -53,6 +55,15 @@ typedef struct theo_layer_norm {
     float eps;
     const float *gamma, *beta; /* [columns] each, or both NULL */
 } theo_layer_norm;
+
+/* Rotary positions: in [rows, 2 * half] = u | w; turn [rows, 2 * half] = cos | sin; out = u cos - w sin | w cos + u sin. half is
+ * a multiple of 8. */
+typedef struct theo_rotation {
+    const float *in, *turn;
+    float *out;
+    size_t in_pitch, turn_pitch, out_pitch;
+    int rows, half;
+} theo_rotation;
 
 typedef struct theo_kernels {
     theo_cpu level; /* that the table belongs to */
@@ -82,6 +93,8 @@ typedef struct theo_kernels {
     void (*l2_norm_rows)(const float *in, size_t in_pitch, float *out, size_t out_pitch, int rows, int columns);
 
     void (*layer_norm_rows)(const theo_layer_norm *norm);
+
+    void (*rotate_rows)(const theo_rotation *rotation);
 
     void (*resize_bilinear)(const theo_resize *resize);
 

@@ -23,6 +23,7 @@ void theo_kernels_add_avx2(theo_kernels *table) {
     table->cell_softmax = cell_softmax;
     table->l2_norm_rows = l2_norm_rows;
     table->layer_norm_rows = layer_norm_rows;
+    table->rotate_rows = rotate_rows;
     table->resize_bilinear = resize_bilinear;
     table->transpose = transpose;
     table->top2_row = top2_row;

@@ -11,6 +11,7 @@ void theo_softmax_rows_c(const float *in, size_t in_pitch, float *out, size_t ou
 void theo_cell_softmax_c(const float *logits, size_t pitch, int cells, float *scores, size_t score_row);
 void theo_l2_norm_rows_c(const float *in, size_t in_pitch, float *out, size_t out_pitch, int rows, int columns);
 void theo_layer_norm_rows_c(const theo_layer_norm *norm);
+void theo_rotate_rows_c(const theo_rotation *rotation);
 void theo_resize_bilinear_c(const theo_resize *resize);
 void theo_transpose_c(const float *in, size_t in_pitch, int rows, int columns, float *out, size_t out_pitch);
 void theo_top2_row_c(const float *scores, int n, int32_t first, theo_top2 *top);

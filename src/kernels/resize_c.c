@@ -20,15 +20,18 @@ void theo_resize_bilinear_c(const theo_resize *resize) {
     for (int y = resize->y0; y < resize->y1; y++) {
         theo_resize_tap v = theo_resize_tap_at(y, resize->in_h, resize->out_h, resize->align_corners);
         const float *top = resize->in + (size_t)v.low * resize->in_row, *bottom = resize->in + (size_t)v.high * resize->in_row;
-        for (int x = 0; x < resize->out_w; x++) {
+        for (int x = resize->x0; x < resize->x1; x++) {
             theo_resize_tap h = theo_resize_tap_at(x, resize->in_w, resize->out_w, resize->align_corners);
             size_t left = (size_t)h.low * resize->in_pixel, right = (size_t)h.high * resize->in_pixel;
-            float *out = resize->out + (size_t)y * resize->out_row + (size_t)x * resize->out_pixel;
+            size_t row = (size_t)(y - resize->y0), column = (size_t)(x - resize->x0);
+            float *out = resize->out + row * resize->out_row + column * resize->out_pixel;
+            const float *residual =
+                resize->residual ? resize->residual + row * resize->residual_row + column * resize->residual_pixel : NULL;
             double wx = (double)h.weight, wy = (double)v.weight;
             for (size_t c = 0; c < (size_t)resize->channels; c++) {
                 double t = (1.0 - wx) * (double)top[left + c] + wx * (double)top[right + c];
                 double b = (1.0 - wx) * (double)bottom[left + c] + wx * (double)bottom[right + c];
-                out[c] = (float)((1.0 - wy) * t + wy * b);
+                out[c] = (float)((1.0 - wy) * t + wy * b + (residual ? (double)residual[c] : 0.0));
             }
         }
     }

@@ -50,6 +50,18 @@ void theo_cell_softmax_c(const float *logits, size_t pitch, int cells, float *sc
     }
 }
 
+void theo_rotate_rows_c(const theo_rotation *r) {
+    for (int row = 0; row < r->rows; row++) {
+        const float *u = r->in + (size_t)row * r->in_pitch, *w = u + r->half;
+        const float *cosine = r->turn + (size_t)row * r->turn_pitch, *sine = cosine + r->half;
+        float *out = r->out + (size_t)row * r->out_pitch;
+        for (int d = 0; d < r->half; d++) {
+            out[d] = (float)((double)u[d] * (double)cosine[d] - (double)w[d] * (double)sine[d]);
+            out[r->half + d] = (float)((double)w[d] * (double)cosine[d] + (double)u[d] * (double)sine[d]);
+        }
+    }
+}
+
 void theo_l2_norm_rows_c(const float *in, size_t in_pitch, float *out, size_t out_pitch, int rows, int columns) {
     for (int r = 0; r < rows; r++, in += in_pitch, out += out_pitch) {
         double sum = 0.0;
@@ -131,6 +143,7 @@ void theo_kernels_add_c(theo_kernels *table) {
     table->cell_softmax = theo_cell_softmax_c;
     table->l2_norm_rows = theo_l2_norm_rows_c;
     table->layer_norm_rows = theo_layer_norm_rows_c;
+    table->rotate_rows = theo_rotate_rows_c;
     table->resize_bilinear = theo_resize_bilinear_c;
     table->transpose = theo_transpose_c;
     table->top2_row = theo_top2_row_c;

@@ -145,3 +145,16 @@ static void layer_norm_rows(const theo_layer_norm *n) {
     else
         normalise_rows(n, false);
 }
+
+static void rotate_rows(const theo_rotation *r) {
+    const float *in = r->in, *turn = r->turn;
+    float *out = r->out;
+    for (int row = 0; row < r->rows; row++, in += r->in_pitch, turn += r->turn_pitch, out += r->out_pitch)
+        for (int d = 0; d < r->half; d += VW) {
+            int n = r->half - d < VW ? r->half - d : VW;
+            vf u = v_load_n(in + d, n), w = v_load_n(in + r->half + d, n);
+            vf cosine = v_load_n(turn + d, n), sine = v_load_n(turn + r->half + d, n);
+            v_store_n(out + d, n, v_fnma(w, sine, v_mul(u, cosine)));
+            v_store_n(out + r->half + d, n, v_fma(u, sine, v_mul(w, cosine)));
+        }
+}

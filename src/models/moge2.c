@@ -109,7 +109,7 @@ static theo_tensor record_input(theo_plan *p, const char *stack, const theo_moge
 static theo_tensor record_way_up(theo_plan *p, const char *stack, const theo_moge2_level *level, int l, theo_tensor x) {
     if (!level->up)
         return theo_plan_upsample2_conv(p, named("%s.%d.up+conv", stack, l).text, x, level->conv, theo_epilogue_none());
-    x = theo_plan_conv_transpose2(p, named("%s.%d.up", stack, l).text, x, level->up, theo_epilogue_none());
+    x = theo_plan_conv_transpose(p, named("%s.%d.up", stack, l).text, x, level->up, theo_epilogue_none());
     return theo_plan_conv(p, named("%s.%d.conv", stack, l).text, x, level->conv, 1, THEO_PAD_REPLICATE, theo_epilogue_none());
 }
 

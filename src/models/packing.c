@@ -115,7 +115,7 @@ static theo_status make_packed(const work *w, const theo_packing_job *job, theo_
     }
     theo_status status = THEO_OK;
     if (is_transposed)
-        status = theo_packed_conv_transpose2(job->packed, w->level, (int)t->shape[0], out, weight, bias, err);
+        status = theo_packed_conv_transpose(job->packed, w->level, (int)t->shape[0], out, (int)t->shape[2], weight, bias, err);
     else if (job->kind == THEO_PACKING_CONV)
         status = theo_packed_conv(job->packed, w->level, out, (int)t->shape[1], 3, weight, bias, err);
     else if (job->kind == THEO_PACKING_UPSAMPLED)

@@ -24,19 +24,30 @@ static void prove_resize(check *c) {
             magnitude[j] = fabsf(magnitude[j]);
         r.y0 = check_between(c, 0, r.out_h - 1);
         r.y1 = check_between(c, r.y0 + 1, r.out_h);
+        r.x0 = check_between(c, 0, r.out_w - 1);
+        r.x1 = check_between(c, r.x0 + 1, r.out_w);
+        r.residual_pixel = channels + (size_t)check_between(c, 0, 2);
+        r.residual_row = r.residual_pixel * (size_t)(r.x1 - r.x0) + (size_t)check_between(c, 0, 2);
+        size_t residual_n = (size_t)(r.y1 - r.y0 - 1) * r.residual_row + (size_t)(r.x1 - r.x0 - 1) * r.residual_pixel + channels;
+        float *residual = check_values(c, CHECK_NORMAL, residual_n), *residual_magnitude = check_copy(c, residual, residual_n);
+        for (size_t j = 0; j < residual_n; j++)
+            residual_magnitude[j] = fabsf(residual[j]);
+        bool adds = check_chance(c, 0.5);
+        r.residual = adds ? residual : NULL;
         r.in = in;
         r.out = want;
         c->c->resize_bilinear(&r);
         r.out = got;
         c->k->resize_bilinear(&r);
         r.in = magnitude;
+        r.residual = adds ? residual_magnitude : NULL;
         r.out = bound;
         c->c->resize_bilinear(&r);
         for (size_t j = 0; j < n; j++) /* two products and a sum on each axis, and 1 - weight */
             bound[j] = bound[j] * 8.0f * 0x1p-24f + 0x1p-145f;
         check_compare(c, "out", got, want, bound, n);
-        check_end(c, "%dx%d to %dx%d, %d channels, rows %d..%d%s", r.in_w, r.in_h, r.out_w, r.out_h, r.channels, r.y0, r.y1,
-                  r.align_corners ? ", align_corners" : "");
+        check_end(c, "%dx%d to %dx%d, %d channels, rows %d..%d, columns %d..%d%s%s", r.in_w, r.in_h, r.out_w, r.out_h, r.channels,
+                  r.y0, r.y1, r.x0, r.x1, r.align_corners ? ", align_corners" : "", adds ? ", residual" : "");
     }
 }
 
@@ -89,7 +100,8 @@ static void time_resize(check *c, int channels, int in, int out) {
                      .out_w = out,
                      .out_row = (size_t)out * pixel,
                      .out_pixel = pixel,
-                     .y1 = out}};
+                     .y1 = out,
+                     .x1 = out}};
     double bytes = 4.0 * (double)(in_n + n);
     check_result result = {.bytes = bytes, .seconds = check_seconds(run_resize, &j), .c_work = bytes};
     j.k = c->c;

@@ -123,6 +123,38 @@ static void prove_norm(check *c) {
     }
 }
 
+/* ---- rotary positions */
+
+static void prove_rotation(check *c) {
+    for (int i = 0; i < 300; i++) {
+        theo_rotation r = {.rows = check_between(c, 1, 5), .half = 8 * check_between(c, 1, 9)};
+        size_t columns = 2 * (size_t)r.half;
+        r.in_pitch = columns + (size_t)check_between(c, 0, 3);
+        r.turn_pitch = columns + (size_t)check_between(c, 0, 3);
+        r.out_pitch = columns + (size_t)check_between(c, 0, 3);
+        size_t rows = (size_t)r.rows - 1, n = rows * r.out_pitch + columns;
+        float *in = check_values(c, i % 3 ? CHECK_NORMAL : CHECK_NASTY, rows * r.in_pitch + columns);
+        float *turn = check_floats(c, rows * r.turn_pitch + columns);
+        for (size_t j = 0; j < rows * r.turn_pitch + columns; j++)
+            turn[j] = sinf(check_normal(c));
+        float *want = check_floats(c, n), *got = check_floats(c, n), *bound = constant(c, 0.0f, n);
+        r.in = in;
+        r.turn = turn;
+        r.out = want;
+        c->c->rotate_rows(&r);
+        r.out = got;
+        c->k->rotate_rows(&r);
+        for (size_t row = 0; row <= rows; row++)
+            for (size_t d = 0; d < columns; d++) {
+                size_t k = d % (size_t)r.half;
+                bound[row * r.out_pitch + d] =
+                    (fabsf(in[row * r.in_pitch + k]) + fabsf(in[row * r.in_pitch + k + (size_t)r.half])) * 0x1p-23f + 0x1p-145f;
+            }
+        check_compare(c, "out", got, want, bound, n);
+        check_end(c, "%d rows of 2 x %d", r.rows, r.half);
+    }
+}
+
 /* ---- best two */
 
 /* Few different values, so that ties are common; NaN and -infinity among them. */
@@ -255,6 +287,7 @@ const check_test check_row_tests[] = {
     {"softmax_rows", prove_softmax, bench_softmax},
     {"cell_softmax", prove_cell_softmax, bench_cell_softmax},
     {"l2_norm_rows", prove_norm, bench_norm},
+    {"rotate_rows", prove_rotation, NULL},
     {"top2_row", prove_top2_row, bench_top2_row},
     {"top2_columns", prove_top2_columns, NULL},
     {0},

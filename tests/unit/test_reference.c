@@ -65,7 +65,8 @@ static void resizing(void) {
                      .out_w = 4,
                      .out_row = 4,
                      .out_pixel = 1,
-                     .y1 = 1};
+                     .y1 = 1,
+                     .x1 = 4};
     k->resize_bilinear(&r);
     static const float centres[4] = {0, 3, 9, 12}, corners[4] = {0, 4, 8, 12};
     for (int i = 0; i < 4; i++)

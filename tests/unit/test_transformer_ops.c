@@ -1,72 +1,6 @@
-/* Layer norm, attention, transposed convolution, bilinear x2 with a 3x3 behind it, and views of rows: through the plan, against
- * plain loops in double, at every CPU level of this machine; bit-equal on 1, 2 and 3 threads. */
-#include "base/error.h"
-#include "engine/plan.h"
-#include "kernels/kernels.h"
-#include "t.h"
-
-static uint32_t state = 11;
-static float random_float(void) { /* in (-1, 1) */
-    state = state * 1664525u + 1013904223u;
-    return (float)(int32_t)state * 0x1p-31f;
-}
-
-static float *random_floats(size_t n, float scale) {
-    float *x = theo_alloc(n, sizeof *x);
-    for (size_t i = 0; i < n; i++)
-        x[i] = scale * random_float();
-    return x;
-}
-
-/* ---- one op, run */
-
-typedef theo_tensor (*record_fn)(theo_plan *plan, theo_tensor x, const void *context);
-
-/* Runs the op on in [h, w, c] (tightly packed) and copies its output into out, tightly packed. */
-static void run(theo_cpu level, int threads, record_fn record, const void *context, const float *in, int h, int w, int c,
-                float *out) {
-    theo_pool *pool;
-    theo_plan *plan;
-    CHECK(theo_pool_open(&pool, threads, NULL) == THEO_OK);
-    CHECK(theo_plan_new(&plan, level, pool, NULL) == THEO_OK);
-    theo_tensor x = theo_plan_input(plan, "x", h, w, c), y = record(plan, x, context);
-    theo_plan_output(plan, y);
-    theo_error err;
-    theo_status status = theo_plan_finish(plan, &err);
-    CHECK_MSG(status == THEO_OK, "%s", err.message);
-    if (!status) {
-        void *memory = theo_alloc_aligned(theo_plan_memory_bytes(plan));
-        theo_plan_bind(plan, memory);
-        int pitch;
-        float *data = theo_plan_data(plan, x, &pitch);
-        for (int i = 0; i < h * w; i++)
-            memcpy(data + (size_t)i * (size_t)pitch, in + (size_t)(i * c), (size_t)c * sizeof(float));
-        CHECK(theo_plan_run(plan, NULL, NULL, NULL) == THEO_OK);
-        const float *made = theo_plan_data(plan, y, &pitch);
-        for (int i = 0; i < y.h * y.w; i++)
-            memcpy(out + (size_t)(i * y.c), made + (size_t)i * (size_t)pitch, (size_t)y.c * sizeof(float));
-        theo_free_aligned(memory);
-    }
-    theo_plan_free(plan);
-    theo_pool_close(pool);
-}
-
-/* The op on 1, 2 and 3 threads against `want`. */
-static void check(const char *name, theo_cpu level, record_fn record, const void *context, const float *in, int h, int w, int c,
-                  const double *want, size_t count, double tolerance) {
-    float *one = theo_alloc(count, sizeof *one), *many = theo_alloc(count, sizeof *many);
-    run(level, 1, record, context, in, h, w, c, one);
-    double worst = 0;
-    for (size_t i = 0; i < count; i++)
-        worst = fmax(worst, fabs((double)one[i] - want[i]));
-    CHECK_MSG(worst <= tolerance, "%s at %s: off by %g", name, theo_cpu_name(level), worst);
-    for (int threads = 2; threads <= 3; threads++) {
-        run(level, threads, record, context, in, h, w, c, many);
-        CHECK_MSG(memcmp(one, many, count * sizeof *one) == 0, "%s at %s, %d threads", name, theo_cpu_name(level), threads);
-    }
-    theo_free(one);
-    theo_free(many);
-}
+/* Layer norm, attention, rotary positions, transposed convolution, bilinear x2 with a 3x3 behind it, and views of rows: through
+ * the plan, against plain loops in double, at every CPU level of this machine; bit-equal on 1, 2 and 3 threads. */
+#include "plan_op_check.h"
 
 /* ---- attention */
 
@@ -106,6 +40,67 @@ static void test_attention(theo_cpu level, int tokens, int heads, int dim, float
     theo_free(weight);
 }
 
+/* ---- attention with rotary positions: rows 0 .. queries-1 of x attend to the others. x: q | k | v | turn */
+
+typedef struct rope {
+    int queries, keys, heads, dim;
+} rope;
+
+static theo_tensor record_rope(theo_plan *plan, theo_tensor x, const void *context) {
+    const rope *r = context;
+    int c = r->heads * r->dim;
+    theo_tensor from = theo_plan_rows(plan, x, 0, 1, r->queries), to = theo_plan_rows(plan, x, r->queries, 1, r->keys);
+    return theo_plan_rope_attention(plan, "attention", theo_plan_channels(plan, from, 0, c), theo_plan_channels(plan, to, c, c),
+                                    theo_plan_channels(plan, to, 2 * c, c), r->heads,
+                                    theo_plan_channels(plan, from, 3 * c, r->dim), theo_plan_channels(plan, to, 3 * c, r->dim));
+}
+
+static void turned(const float *in, const float *turn, int dim, double *out) {
+    int half = dim / 2;
+    for (int d = 0; d < half; d++) {
+        out[d] = (double)in[d] * (double)turn[d] - (double)in[half + d] * (double)turn[half + d];
+        out[half + d] = (double)in[half + d] * (double)turn[d] + (double)in[d] * (double)turn[half + d];
+    }
+}
+
+static void test_rope(theo_cpu level, rope r) {
+    int c = r.heads * r.dim, rows = r.queries + r.keys, width = 3 * c + r.dim;
+    float *x = random_floats((size_t)(rows * width), 1);
+    for (int i = 0; i < rows; i++)
+        for (int d = 0; d < r.dim / 2; d++) {
+            double angle = i * pow(100, -2.0 * d / r.dim);
+            x[i * width + 3 * c + d] = (float)cos(angle);
+            x[i * width + 3 * c + r.dim / 2 + d] = (float)sin(angle);
+        }
+    double *want = theo_alloc((size_t)(r.queries * c), sizeof *want), *weight = theo_alloc((size_t)r.keys, sizeof *weight);
+    double *q = theo_alloc((size_t)r.dim, sizeof *q), *k = theo_alloc((size_t)r.dim, sizeof *k);
+    for (int head = 0; head < r.heads; head++)
+        for (int i = 0; i < r.queries; i++) {
+            double sum = 0;
+            turned(x + i * width + head * r.dim, x + i * width + 3 * c, r.dim, q);
+            for (int j = 0; j < r.keys; j++) {
+                const float *row = x + (r.queries + j) * width;
+                turned(row + c + head * r.dim, row + 3 * c, r.dim, k);
+                double score = 0;
+                for (int d = 0; d < r.dim; d++)
+                    score += q[d] * k[d];
+                sum += weight[j] = exp(score / sqrt(r.dim));
+            }
+            for (int j = 0; j < r.keys; j++)
+                for (int d = 0; d < r.dim; d++)
+                    want[i * c + head * r.dim + d] +=
+                        weight[j] / sum * (double)x[(r.queries + j) * width + 2 * c + head * r.dim + d];
+        }
+    char name[96];
+    snprintf(name, sizeof name, "rotary attention of %d to %d, %d x %d", r.queries, r.keys, r.heads, r.dim);
+    check(name, level, record_rope, &r, x, 1, rows, width, want, (size_t)(r.queries * c), 2e-5);
+    theo_free(x);
+    theo_free(want);
+    theo_free(weight);
+    theo_free(q);
+    theo_free(k);
+}
+
 /* ---- layer norm of some rows */
 
 typedef struct norm {
@@ -140,24 +135,27 @@ static void test_norm(theo_cpu level, int c) {
 /* ---- twice the size */
 
 static theo_tensor record_transpose(theo_plan *plan, theo_tensor x, const void *context) {
-    return theo_plan_conv_transpose2(plan, "up", x, context, theo_epilogue_none());
+    return theo_plan_conv_transpose(plan, "up", x, context, theo_epilogue_none());
 }
 
-static void test_transpose(theo_cpu level, int h, int w, int in, int out) {
-    float *x = random_floats((size_t)(h * w * in), 1), *weight = random_floats((size_t)(in * out * 4), 0.3f);
+static void test_transpose(theo_cpu level, int h, int w, int in, int out, int size) {
+    int phases = size * size;
+    float *x = random_floats((size_t)(h * w * in), 1), *weight = random_floats((size_t)(in * out * phases), 0.3f);
     float *bias = random_floats((size_t)out, 1);
-    double *want = theo_alloc((size_t)(4 * h * w * out), sizeof *want);
-    for (int y = 0; y < 2 * h; y++)
-        for (int z = 0; z < 2 * w; z++)
+    size_t count = (size_t)(phases * h * w * out);
+    double *want = theo_alloc(count, sizeof *want);
+    for (int y = 0; y < size * h; y++)
+        for (int z = 0; z < size * w; z++)
             for (int o = 0; o < out; o++) {
                 double sum = (double)bias[o];
                 for (int i = 0; i < in; i++)
-                    sum += (double)x[(y / 2 * w + z / 2) * in + i] * (double)weight[((i * out + o) * 2 + y % 2) * 2 + z % 2];
-                want[(y * 2 * w + z) * out + o] = sum;
+                    sum += (double)x[(y / size * w + z / size) * in + i] *
+                           (double)weight[((i * out + o) * size + y % size) * size + z % size];
+                want[(y * size * w + z) * out + o] = sum;
             }
     theo_packed *packed;
-    CHECK(theo_packed_conv_transpose2(&packed, level, in, out, weight, bias, NULL) == THEO_OK);
-    check("transposed convolution", level, record_transpose, packed, x, h, w, in, want, (size_t)(4 * h * w * out), 2e-5);
+    CHECK(theo_packed_conv_transpose(&packed, level, in, out, size, weight, bias, NULL) == THEO_OK);
+    check("transposed convolution", level, record_transpose, packed, x, h, w, in, want, count, 2e-5);
     theo_packed_free(packed);
     theo_free(x);
     theo_free(weight);
@@ -219,12 +217,18 @@ int main(void) {
         test_attention(level, 100, 3, 16, 1);
         test_attention(level, 70, 1, 96, 1);
         test_attention(level, 400, 1, 64, 30); /* weights of almost one and almost zero, and a maximum that rises late */
+        test_rope(level, (rope){1, 1, 1, 16});
+        test_rope(level, (rope){50, 33, 3, 16});
+        test_rope(level, (rope){29, 200, 2, 64});
+        test_rope(level, (rope){197, 49, 1, 96});
         test_norm(level, 5);
         test_norm(level, 64);
         test_norm(level, 100);
-        test_transpose(level, 1, 1, 3, 2);
-        test_transpose(level, 3, 5, 40, 33);
-        test_transpose(level, 9, 20, 16, 70);
+        test_transpose(level, 1, 1, 3, 2, 2);
+        test_transpose(level, 3, 5, 40, 33, 2);
+        test_transpose(level, 9, 20, 16, 70, 2);
+        test_transpose(level, 2, 7, 24, 17, 4);
+        test_transpose(level, 5, 3, 16, 9, 3);
         test_upsample(level, 1, 1, 8, 3);
         test_upsample(level, 2, 5, 16, 7);
         test_upsample(level, 9, 6, 20, 5);
