@@ -210,8 +210,12 @@ static theo_status run_depth(job *all, const theo_image *image, run_facts *facts
     if (status)
         return status;
     double start = clock_ms();
-    depth_facts depth = depth_measure(geometry, false);
+    depth_facts depth;
     json_out json = {0};
+    if ((status = depth_measure(&depth, geometry, false, all->engine.pool, err))) {
+        theo_geometry_free(geometry);
+        return status;
+    }
     json_open(&json, '{');
     depth_json_members(&json, geometry, &depth, "native");
     json_close(&json, '}');

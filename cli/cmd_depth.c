@@ -2,7 +2,7 @@
 #include "clock.h"
 #include "command.h"
 #include "common.h"
-#include "depth_result.h"
+#include "depth_files.h"
 #include "inputs.h"
 #include "interrupt.h"
 #include "message.h"
@@ -41,9 +41,21 @@ static const option_spec geometry_options[] = {
     {0},
 };
 
+static const option_spec file_options[] = {
+    {"ply", 0, OPTION_FLAG, NULL, 0, 0, NULL,
+     "write STEM.ply, the surface's points with normals and colours, in the camera's axes"},
+    {"ply-faces", 0, OPTION_FLAG, NULL, 0, 0, NULL, "with the triangles between them"},
+    {"glb", 0, OPTION_FLAG, NULL, 0, 0, NULL, "write STEM.glb, the surface as a mesh with the photo on it, in glTF's axes"},
+    {"exr", 0, OPTION_FLAG, NULL, 0, 0, NULL, "write STEM.depth.exr and STEM.points.exr, 32-bit floats"},
+    {"edge-threshold", 0, OPTION_NUMBER, "T", 0, 1e9, "0.04",
+     "surfaces and point files leave out pixels around which depth changes by more than T times itself"},
+    {0},
+};
+
 static const option_group groups[] = {
-    {"Geometry", geometry_options}, {"Model", depth_model_options}, {"Images", image_options}, {NULL, folder_options},
-    {"Results", result_options},    {"Machine", engine_options},    {"Help", help_option},     {0},
+    {"Geometry", geometry_options}, {"Files", file_options}, {"Model", depth_model_options},
+    {"Images", image_options},      {NULL, folder_options},  {"Results", result_options},
+    {"Machine", engine_options},    {"Help", help_option},   {0},
 };
 
 typedef struct job {
@@ -54,7 +66,8 @@ typedef struct job {
     theo_decode_options decode;
     theo_geometry_options options;
     const char *folder, *fit;
-    bool json, time, store, from_exif;
+    depth_wishes wishes;
+    bool json, time, from_exif;
     double focal_px;
     int failures;
 } job;
@@ -63,16 +76,18 @@ typedef struct job {
 typedef struct answer {
     const input *item;
     photo facts;
+    const theo_image *image;
     const theo_geometry *geometry;
     depth_facts depth;
     output_files files;
     stage_times times;
-    bool lacks_exif;
+    bool lacks_exif, no_surface;
     json_out json;
 } answer;
 
 static const char no_exif[] = "no focal length in the EXIF data: the network's own is used";
 static const char too_few[] = "too few valid pixels for a focal length and shift: both are guesses";
+static const char no_surface[] = "no four neighbouring pixels are valid and free of depth edges: PLY and GLB are empty";
 
 static bool report_failure(job *all, const input *item, const theo_error *err) {
     char text[1600];
@@ -116,6 +131,8 @@ static void write_json(const job *all, answer *a) {
         json_string(json, no_exif);
     if (a->geometry->is_degenerate)
         json_string(json, too_few);
+    if (a->no_surface)
+        json_string(json, no_surface);
     json_close(json, ']');
     json_member_files(json, &a->files);
     if (all->time)
@@ -126,11 +143,10 @@ static void write_json(const job *all, answer *a) {
 
 /* All files of one image, and its JSON. */
 static theo_status write_files(job *all, answer *a, theo_error *err) {
-    theo_status status = THEO_OK;
     double start = clock_ms();
-    a->depth = depth_measure(a->geometry, !all->options.apply_mask);
-    if (all->folder)
-        status = depth_write_files(&a->files, a->geometry, &a->depth, !all->store, err);
+    theo_status status = depth_measure(&a->depth, a->geometry, !all->options.apply_mask, all->wishes.pool, err);
+    if (!status && all->folder)
+        status = depth_write_files(&a->files, a->geometry, a->image, &a->depth, &all->wishes, &a->no_surface, err);
     a->times.encode = clock_ms() - start;
     const char *path = NULL;
     if (!status && all->folder && !(path = output_path(&a->files, "json", err)))
@@ -169,6 +185,8 @@ static bool give_answer(job *all, answer *a) {
         message_warning("%s: %s", a->item->path, too_few);
     if (write_files(all, a, &err))
         return report_failure(all, a->item, &err);
+    if (a->no_surface)
+        message_warning("%s: %s", a->item->path, no_surface);
     return all->json ? stdout_line(a->json.text) : print_words(all, a);
 }
 
@@ -188,6 +206,7 @@ static bool run_image(job *all, int index) {
     theo_status status = theo_geometry_run(all->session, image, &options, &geometry, &err);
     bool go_on = status != THEO_CANCELLED;
     if (!status) {
+        a.image = image;
         a.geometry = geometry;
         a.times = (stage_times){.decode = a.facts.decode_ms, .network = geometry->timing};
         go_on = give_answer(all, &a);
@@ -219,7 +238,15 @@ static int check_collisions(const job *all) {
 static int check_usage(job *all) {
     const arguments *args = all->args;
     int code;
-    if ((code = option_needs(args, "store", "output")) || (code = option_excludes(args, "tokens", "resolution-level")) ||
+    static const char *const files[] = {"store", "ply", "glb", "exr", "edge-threshold"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if ((code = option_needs(args, files[i], "output")))
+            return code;
+    if (option_given(args, "edge-threshold") && !all->wishes.ply && !all->wishes.glb)
+        return usage_error("--edge-threshold has no effect without --ply or --glb: depth itself keeps its edges");
+    if (all->wishes.exr && !theo_exr_available())
+        return usage_error("--exr: this build cannot write EXR files: it was made without OpenEXR's library");
+    if ((code = option_needs(args, "ply-faces", "ply")) || (code = option_excludes(args, "tokens", "resolution-level")) ||
         (code = option_excludes(args, "fov-x", "focal-px")) || (code = option_excludes(args, "fov-x", "fov-from-exif")) ||
         (code = option_excludes(args, "focal-px", "fov-from-exif")) || (code = option_excludes(args, "no-mask", "invalid")))
         return code;
@@ -242,6 +269,7 @@ static int run_job(job *all) {
         return code;
     if ((code = engine_needs(&all->engine, THEO_TASK_DEPTH)))
         return code;
+    all->wishes.pool = all->engine.pool;
     if (all->folder && (code = output_folder_make(all->folder)))
         return code;
     if ((code = inputs_read_stdin(&all->list)))
@@ -281,6 +309,14 @@ static void read_options(job *all) {
     o->scale = (float)option_number(args, "scale", 1);
     all->focal_px = option_number(args, "focal-px", 0);
     all->from_exif = option_given(args, "fov-from-exif");
+    all->wishes = (depth_wishes){
+        .deflate = !option_given(args, "store"),
+        .ply = option_given(args, "ply"),
+        .ply_faces = option_given(args, "ply-faces"),
+        .glb = option_given(args, "glb"),
+        .exr = option_given(args, "exr"),
+        .edge_threshold = (float)option_number(args, "edge-threshold", 0.04),
+    };
 }
 
 static int run(const arguments *args) {
@@ -289,7 +325,6 @@ static int run(const arguments *args) {
         .folder = option_text(args, "output", NULL),
         .json = option_given(args, "json"),
         .time = option_given(args, "time"),
-        .store = option_given(args, "store"),
     };
     decode_options(&all.decode, args, THEO_ORIENTATION_IGNORE);
     all.decode.keep_16_bit = true;
@@ -307,13 +342,14 @@ const command command_depth = {
     .name = "depth",
     .operands = "IMAGE...",
     .summary = "metric depth, points and normals of a photo (MoGe-2)",
-    .description = "Measures the scene in JPEG and PNG photos, in metres, in the camera's axes: x to the right, y down, z "
-                   "forward. A folder stands "
-                   "for its images, - for an image on stdin. Prints a line per image; with -o DIR it writes STEM.depth.png (16 "
-                   "bit, metres = value * "
-                   "scale, 0 invalid; the scale is in the JSON and in the picture), STEM.normal.png, STEM.mask.png, STEM.npz "
-                   "(points, depth, normal, "
-                   "mask, intrinsics) and STEM.json for each.",
+    .description =
+        "Measures the scene in JPEG and PNG photos, in metres, in the camera's axes: x to the right, y down, z "
+        "forward. A folder stands "
+        "for its images, - for an image on stdin. Prints a line per image; with -o DIR it writes STEM.depth.png (16 "
+        "bit, metres = value * "
+        "scale, 0 invalid; the scale is in the JSON and in the picture), STEM.depth_vis.png (colours to look at, near red, "
+        "far blue), STEM.normal.png, STEM.mask.png, STEM.npz (points, depth, normal, mask, intrinsics) and STEM.json for "
+        "each.",
     .groups = groups,
     .run = run,
 };

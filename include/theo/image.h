@@ -60,7 +60,14 @@ typedef struct theo_png_text {
 THEO_API theo_status theo_image_save_png(const theo_image *image, const char *path, const theo_png_text *texts, int text_count,
                                          theo_error *err);
 
-/* The same into memory; release *data with theo_buffer_free. */
+/* A baseline JPEG into memory: gray or colour by the image (alpha is dropped, 16-bit samples give their top 8 bits), colours at
+ * full resolution. quality: 1 to 100. Release *data with theo_buffer_free. */
+THEO_API theo_status theo_image_encode_jpeg(const theo_image *image, int quality, void **data, size_t *bytes, theo_error *err);
+
+/* A new RGB image of 8 bits: gray repeated, alpha dropped, 16-bit samples by their top 8 bits, floats rounded. */
+THEO_API theo_status theo_image_to_rgb(theo_image **out, const theo_image *image, theo_error *err);
+
+/* PNG into memory; release *data with theo_buffer_free. */
 THEO_API theo_status theo_image_encode_png(const theo_image *image, const theo_png_text *texts, int text_count, void **data,
                                            size_t *bytes, theo_error *err);
 THEO_API void theo_buffer_free(void *data);

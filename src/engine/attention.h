@@ -1,5 +1,5 @@
-/* attention.h - driver of attention: softmax(q k^T / sqrt(d)) v for each head, without a matrix of queries times keys. With rotary
- * positions (Su et al., arXiv:2104.09864) q and k are turned on their way into the panels. */
+/* attention.h - driver of attention: softmax(q k^T / sqrt(d)) v for each head, without a matrix of queries times keys. With
+ * rotary positions (Su et al., arXiv:2104.09864) q and k are turned on their way into the panels. */
 #ifndef THEO_ENGINE_ATTENTION_H
 #define THEO_ENGINE_ATTENTION_H
 

@@ -15,8 +15,8 @@ typedef struct theo_linear_call {
     const float *scale, *shift; /* [out_c] each, or both NULL */
     const float *residual;      /* [rows] of residual_pitch floats, or NULL; may be out itself */
     size_t residual_pitch;
-    /* Of transposed weights the rows are a map of so many columns, out and residual are maps `kernel` times as large: pixel (y, x)
-     * gives (kernel y + i, kernel x + j). */
+    /* Of transposed weights the rows are a map of so many columns, out and residual are maps `kernel` times as large: pixel (y,
+     * x) gives (kernel y + i, kernel x + j). */
     int map_w;
 } theo_linear_call;
 

@@ -1,12 +1,18 @@
 """theo depth on a tiny network of formula weights: what it writes, and what it refuses."""
+import io
 import json
 import math
 import os
+import subprocess
+import sys
 
 import numpy as np
 from PIL import Image
 
-from harness import CliTest, main
+from harness import SOURCE, THEO, CliTest, main
+
+sys.path.insert(0, os.path.join(SOURCE, "tests"))
+import readers  # noqa: E402
 
 STACK = {"dim_res_blocks": [64, 32, 16, 16, 16], "num_res_blocks": [0, 1, 1, 1, 0], "res_block_in_norm": "none",
          "res_block_hidden_norm": "none", "resamplers": ["conv_transpose"] * 3 + ["bilinear"]}
@@ -39,7 +45,7 @@ class Depth(CliTest):
         photo = self.image("photo.png", 96, 64)
         (told,) = self.depth(photo, "-o", self.path("out"), "--time")
         names = sorted(os.listdir(self.path("out")))
-        self.assertEqual(names, ["photo.depth.png", "photo.json", "photo.mask.png", "photo.normal.png", "photo.npz"])
+        self.assertEqual(names, ["photo.depth.png", "photo.depth_vis.png", "photo.json", "photo.mask.png", "photo.normal.png", "photo.npz"])
         self.assertEqual(sorted(os.path.basename(n) for n in told["files"]), names)
         self.assertEqual((told["width"], told["height"], told["unit"], told["fit"]), (96, 64, "m", "native"))
         self.assertEqual(told["tokens"], [5, 8])
@@ -93,6 +99,108 @@ class Depth(CliTest):
         Image.fromarray(np.arange(64 * 64, dtype=np.uint16).reshape(64, 64) * 16).save(self.path("deep.png"))
         (told,) = self.depth(self.path("deep.png"))
         self.assertEqual((told["width"], told["height"]), (64, 64))
+
+    def surface(self, photo, *options):
+        """(JSON, PLY, GLB, npz) of a photo with every file."""
+        (told,) = self.depth(photo, "-o", self.path("out"), "--ply", "--glb", *options)
+        return told, readers.read_ply(self.path("out", "photo.ply")), readers.Glb(self.path("out", "photo.glb")), np.load(self.path("out", "photo.npz"))
+
+    def test_meshes(self):
+        photo = self.image("photo.png", 96, 64)
+        told, ply, glb, z = self.surface(photo, "--ply-faces", "--no-mask", "--edge-threshold", "1e9")
+        self.assertTrue({self.path("out", "photo.ply"), self.path("out", "photo.glb")} <= set(told["files"]))
+        self.assertEqual((len(ply["vertex"]), len(ply["face"])), (96 * 64, 2 * 95 * 63))
+        positions = readers.columns(ply["vertex"], "x", "y", "z")
+        self.assertTrue(np.array_equal(positions, z["points"].reshape(-1, 3)))
+        self.assertTrue(np.array_equal(readers.columns(ply["vertex"], "nx", "ny", "nz"), z["normal"].reshape(-1, 3)))
+        self.assertTrue(np.array_equal(readers.columns(ply["vertex"], "red", "green", "blue"), np.array(Image.open(photo)).reshape(-1, 3)))
+        mesh = glb.primitive(0)
+        self.assertTrue(np.array_equal(mesh["POSITION"], positions * [1, -1, -1]))
+        self.assertTrue(np.array_equal(mesh["indices"].reshape(-1, 3), ply["face"]["vertex_indices"]))
+        u, v = mesh["TEXCOORD_0"].reshape(64, 96, 2)[10, 20]
+        self.assertAlmostEqual(u, 20.5 / 96, places=6)
+        self.assertAlmostEqual(v, 10.5 / 64, places=6)
+        texture = np.array(Image.open(io.BytesIO(glb.images[0])).convert("RGB")).astype(int)
+        self.assertLess(np.abs(texture - np.array(Image.open(photo)).astype(int)).mean(), 6)
+        self.assertEqual(glb.json["materials"][0]["pbrMetallicRoughness"]["metallicFactor"], 0.5)
+
+    def test_surface_leaves_out_edges_but_depth_does_not(self):
+        photo = self.image("photo.png", 96, 64)
+        _, every, _, whole = self.surface(photo, "--no-mask", "--edge-threshold", "1e9")
+        d = np.pad(whole["depth"], 1, mode="edge")
+        windows = np.lib.stride_tricks.sliding_window_view(d, (3, 3)).reshape(64, 96, 9)
+        change = (windows.max(-1) - windows.min(-1)) / whole["depth"]
+        threshold = np.quantile(change, 0.9)
+        _, some, glb, cut = self.surface(photo, "--no-mask", "--edge-threshold", repr(float(threshold)))
+        self.assertLess(len(some["vertex"]), len(every["vertex"]))
+        self.assertNotIn("face", some)
+        self.assertTrue(np.array_equal(whole["depth"], cut["depth"]))
+        self.assertEqual(len(glb.primitive(0)["POSITION"]), len(some["vertex"]))
+        kept = ~(change > np.float32(threshold))
+        quads = kept[1:, 1:] & kept[1:, :-1] & kept[:-1, 1:] & kept[:-1, :-1]
+        used = np.zeros((64, 96), bool)
+        for y, x in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            used[y:63 + y, x:95 + x] |= quads
+        self.assertTrue(np.array_equal(readers.columns(some["vertex"], "x", "y", "z"), cut["points"][used]))
+
+    def test_no_surface(self):
+        """Nothing is valid: every file is there and valid, and the reason is said."""
+        told, ply, glb, _ = self.surface(self.image("photo.png", 8, 8), "--mask-threshold", "1")
+        self.assertEqual(told["mask_coverage"], 0)
+        self.assertEqual((len(ply["vertex"]), glb.json["scenes"]), (0, [{}]))
+        self.assertIn("PLY and GLB are empty", " ".join(told["warnings"]))
+        picture = np.array(Image.open(self.path("out", "photo.depth_vis.png")))
+        self.assertEqual((picture.shape, picture.max()), ((8, 8, 3), 0))
+
+    def test_gray_and_deep_photos_colour_their_points(self):
+        a = (np.arange(64 * 64, dtype=np.uint16) * 16).reshape(64, 64)
+        Image.fromarray(a).save(self.path("photo.png"))
+        _, ply, glb, _ = self.surface(self.path("photo.png"), "--no-mask", "--edge-threshold", "1e9")
+        self.assertTrue(np.array_equal(ply["vertex"]["green"], (a >> 8).ravel()))
+        self.assertTrue(glb.images[0].startswith(b"\xff\xd8"))
+
+    def test_exr(self):
+        photo = self.image("photo.png", 40, 60)
+        r = self.theo("depth", "--model", self.model, "--tokens", "40", photo, "-o", self.path("out"), "--exr", "--json")
+        if r.code == 2 and "without OpenEXR" in r.err:
+            self.skipTest("this build cannot write EXR files")
+        self.assertEqual(r.code, 0, r.err)
+        z = np.load(self.path("out", "photo.npz"))
+        self.assertEqual(readers.read_exr(self.path("out", "photo.depth.exr"))["Y"].tobytes(), z["depth"].tobytes())
+        points = readers.read_exr(self.path("out", "photo.points.exr"))
+        for k, name in enumerate("RGB"):
+            self.assertEqual(points[name].tobytes(), z["points"][..., k].tobytes())
+
+    def test_every_file_is_the_same_on_any_number_of_threads(self):
+        photo = self.image("photo.png", 150, 130)
+        for threads in ("1", "3"):
+            self.depth(photo, "--threads", threads, "-o", self.path(threads), "--ply", "--ply-faces", "--glb")
+        names = [name for name in self.files(self.path("1")) if not name.endswith(".json")]
+        self.assertEqual(len(names), 7)
+        for name in names:
+            self.assertEqual(self.read(os.path.join("1", name)), self.read(os.path.join("3", name)), name)
+
+    def test_full_disk(self):
+        """The file that does not fit is named, what was there before stays, nothing half-written is left."""
+        photo = self.image("photo.png", 96, 64)
+        os.makedirs(self.path("out"))
+        self.write("out/photo.npz", "old")
+        r = self.shell(f"ulimit -f 100; trap '' XFSZ; exec '{THEO}' depth --model '{self.model}' --tokens 40 --no-mask '{photo}' "
+                       f"-o '{self.path('out')}' --store 2>&1", stdout=subprocess.PIPE)
+        self.assertEqual(r.returncode, 1, r.stdout)
+        self.assertIn(b"photo.npz: cannot be written", r.stdout)
+        self.assertEqual(self.read("out/photo.npz"), b"old")
+        self.assertFalse([name for name in os.listdir(self.path("out")) if name.endswith(".part")])
+
+    def test_refusals_of_files(self):
+        photo = self.image("photo.png")
+        out = ["-o", self.path("out")]
+        for option in ("--ply", "--glb", "--exr", "--store"):
+            self.check(2, "depth", option, photo, says=[option, "output"])
+        self.check(2, "depth", "--ply-faces", photo, *out, says=["ply-faces", "--ply"])
+        self.check(2, "depth", "--edge-threshold", "0.1", "--exr", photo, *out, says=["edge-threshold", "--ply", "--glb"])
+        self.check(2, "depth", "--edge-threshold", "-1", "--ply", photo, *out, says="edge-threshold")
+        self.assertFalse(os.path.exists(self.path("out")))
 
     def test_refusals(self):
         photo, small = self.image("photo.png"), self.image("small.png", 7, 20)
