@@ -23,11 +23,11 @@ static const theo_catalog_entry catalog[] = {
     {"moge-2-vits-normal", "Ruicheng/moge-2-vits-normal", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 140550416, true},
     {"moge-vitl", "Ruicheng/moge-vitl", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 1257000000, false},
     {"dust3r", "naver/DUSt3R_ViTLarge_BaseDecoder_512_dpt", "61c57447d7b0adc8a1a30b2b0adec7a8935aa2a3", "model.safetensors",
-     DUST3R_LICENCE, THEO_TASK_PAIR, 2284684832, false},
+     DUST3R_LICENCE, THEO_TASK_PAIR, 2284684832, true},
     {"dust3r-512-linear", "naver/DUSt3R_ViTLarge_BaseDecoder_512_linear", NULL, "model.safetensors", DUST3R_LICENCE,
-     THEO_TASK_PAIR, 2129371136, false},
+     THEO_TASK_PAIR, 2129371136, true},
     {"dust3r-224-linear", "naver/DUSt3R_ViTLarge_BaseDecoder_224_linear", NULL, "model.safetensors", DUST3R_LICENCE,
-     THEO_TASK_PAIR, 2129371136, false},
+     THEO_TASK_PAIR, 2129371136, true},
 };
 enum { ENTRIES = sizeof catalog / sizeof *catalog };
 

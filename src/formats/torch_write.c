@@ -203,16 +203,28 @@ static void put_json(pickler *p, const theo_json *value) {
     }
 }
 
-static void put_checkpoint(pickler *p, const theo_array *arrays, int count, const char *state_key, const theo_json *config) {
+/* argparse.Namespace, made without a call and given its attributes. */
+static void put_namespace(pickler *p, const theo_json *attributes) {
+    static const char made[] = "cargparse\nNamespace\n)\x81"; /* GLOBAL, EMPTY_TUPLE, NEWOBJ */
+    theo_text_add(p->out, made, sizeof made - 1);
+    put_json(p, attributes);
+    put_byte(p, 'b');
+}
+
+static void put_checkpoint(pickler *p, const theo_array *arrays, int count, const theo_torch_options *options,
+                           const theo_json *config) {
     put_start(p);
-    if (state_key) {
+    if (options->state_key) {
         put_byte(p, '}');
         for (const theo_json *member = config ? config->first : NULL; member; member = member->next) {
             put_string(p, member->key);
-            put_json(p, member);
+            if (options->namespace_key && !strcmp(member->key, options->namespace_key))
+                put_namespace(p, member);
+            else
+                put_json(p, member);
             put_byte(p, 's');
         }
-        put_string(p, state_key);
+        put_string(p, options->state_key);
         put_state(p, arrays, count);
         put_byte(p, 's');
     } else {
@@ -316,7 +328,7 @@ static theo_status write_checkpoint(const char *path, const theo_array *arrays, 
     pickler p = {.out = &text, .legacy = options->legacy};
     if (options->legacy)
         put_legacy_head(&p);
-    put_checkpoint(&p, arrays, count, options->state_key, config);
+    put_checkpoint(&p, arrays, count, options, config);
     if (options->legacy)
         put_legacy_keys(&p, count);
     theo_status status = text.failed       ? theo_fail(err, THEO_MEMORY, path, NULL, "out of memory for the pickle")

@@ -10,6 +10,7 @@ typedef struct theo_torch_options {
                               the top object */
     const char
         *config_json; /* an object whose members go into the top dict ("{\"model_config\": {...}}"), or NULL. Needs state_key */
+    const char *namespace_key; /* the member of config_json that becomes an argparse.Namespace instead of a dict, or NULL */
 } theo_torch_options;
 
 /* The arrays (F64, F32, F16, BF16, I64, I32, BOOL) become an OrderedDict of tensors, each with a storage of its own. */

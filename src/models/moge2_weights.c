@@ -55,66 +55,25 @@ unsigned theo_moge2_heads(const theo_moge2 *n) {
 
 /* ---------------------------------------------------------------- gathering */
 
-typedef struct source {
-    const theo_weights *weights;
-    theo_packing *packing;
-    theo_problems *problems;
-} source;
-
-/* name is a format without further arguments but one number or two. */
-typedef struct tensor_name {
-    char text[THEO_TENSOR_NAME_BYTES];
-} tensor_name;
-
-static tensor_name __attribute__((format(printf, 1, 2))) named(const char *format, ...) {
-    tensor_name n;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(n.text, sizeof n.text, format, arguments);
-    va_end(arguments);
-    return n;
-}
-
-/* STEM.weight of that shape and STEM.bias [biases], packed. */
-static void gather(const source *s, theo_packed **packed, theo_packing_job job, const char *stem, int rank, const int64_t *shape,
-                   int biases) {
-    job.packed = packed;
-    job.weight = theo_problems_expect(s->problems, s->weights, named("%s.weight", stem).text, rank, shape, LARGEST);
-    job.bias = theo_problems_expect(s->problems, s->weights, named("%s.bias", stem).text, 1, (int64_t[]){biases}, LARGEST);
-    theo_packing_add(s->packing, job);
-}
-
-static void gather_linear(const source *s, theo_packed **packed, const char *stem, int out, int in) {
-    gather(s, packed, (theo_packing_job){.kind = THEO_PACKING_LINEAR}, stem, 2, (int64_t[]){out, in}, out);
-}
-
-static void gather_1x1(const source *s, theo_packed **packed, const char *stem, int out, int in) {
-    gather(s, packed, (theo_packing_job){.kind = THEO_PACKING_LINEAR}, stem, 4, (int64_t[]){out, in, 1, 1}, out);
-}
-
-static void gather_3x3(const source *s, theo_packed **packed, const char *stem, int out, int in) {
-    gather(s, packed, (theo_packing_job){.kind = THEO_PACKING_CONV}, stem, 4, (int64_t[]){out, in, 3, 3}, out);
-}
-
 /* To the next level: a transposed convolution (number 0) or bilinear interpolation, then a 3x3 convolution (number 1). */
-static void gather_way_up(const source *s, theo_moge2_level *level, const char *stem, int in, int out, bool is_transposed) {
-    tensor_name first = named("%s.0", stem), second = named("%s.1", stem);
+static void gather_way_up(const theo_gather *s, theo_moge2_level *level, const char *stem, int in, int out, bool is_transposed) {
+    theo_tensor_name first = theo_name("%s.0", stem), second = theo_name("%s.1", stem);
     if (is_transposed) {
-        gather(s, &level->up, (theo_packing_job){.kind = THEO_PACKING_TRANSPOSED}, first.text, 4, (int64_t[]){in, out, 2, 2},
+        theo_gather_layer(s, &level->up, (theo_packing_job){.kind = THEO_PACKING_TRANSPOSED}, first.text, 4, (int64_t[]){in, out, 2, 2},
                out);
-        gather_3x3(s, &level->conv, second.text, out, out);
+        theo_gather_3x3(s, &level->conv, second.text, out, out);
     } else {
-        gather(s, &level->conv, (theo_packing_job){.kind = THEO_PACKING_UPSAMPLED}, second.text, 4, (int64_t[]){out, in, 3, 3},
+        theo_gather_layer(s, &level->conv, (theo_packing_job){.kind = THEO_PACKING_UPSAMPLED}, second.text, 4, (int64_t[]){out, in, 3, 3},
                out);
     }
 }
 
 /* The neck reads the features and, behind them, two coordinates: as two layers. */
-static void gather_neck_input(const source *s, theo_moge2 *n, int out) {
+static void gather_neck_input(const theo_gather *s, theo_moge2 *n, int out) {
     const char stem[] = "neck.input_blocks.0";
     int features = n->config.features;
     theo_packing_job job = {.kind = THEO_PACKING_LINEAR, .count = features};
-    gather(s, &n->neck.levels[0].input, job, stem, 4, (int64_t[]){out, features + 2, 1, 1}, out);
+    theo_gather_layer(s, &n->neck.levels[0].input, job, stem, 4, (int64_t[]){out, features + 2, 1, 1}, out);
     job = s->packing->count ? s->packing->jobs[s->packing->count - 1] : job;
     job.bias = NULL;
     job.from = features;
@@ -123,28 +82,28 @@ static void gather_neck_input(const source *s, theo_moge2 *n, int out) {
     theo_packing_add(s->packing, job);
 }
 
-static void gather_blocks(const source *s, theo_moge2_level *level, const char *stack, int l, const theo_moge2_stack_config *c) {
+static void gather_blocks(const theo_gather *s, theo_moge2_level *level, const char *stack, int l, const theo_moge2_stack_config *c) {
     int width = c->width[l], hidden = c->hidden * width;
     for (int j = 0; j < c->blocks[l]; j++) {
-        gather_3x3(s, &level->blocks[j].first, named("%s.res_blocks.%d.%d.layers.2", stack, l, j).text, hidden, width);
-        gather_3x3(s, &level->blocks[j].second, named("%s.res_blocks.%d.%d.layers.5", stack, l, j).text, width, hidden);
+        theo_gather_3x3(s, &level->blocks[j].first, theo_name("%s.res_blocks.%d.%d.layers.2", stack, l, j).text, hidden, width);
+        theo_gather_3x3(s, &level->blocks[j].second, theo_name("%s.res_blocks.%d.%d.layers.5", stack, l, j).text, width, hidden);
     }
 }
 
-static void gather_stack(const source *s, theo_moge2_stack *stack, const char *name, const theo_moge2_stack_config *c,
+static void gather_stack(const theo_gather *s, theo_moge2_stack *stack, const char *name, const theo_moge2_stack_config *c,
                          bool is_neck) {
     for (int l = 0; l < THEO_MOGE2_LEVELS; l++) {
         theo_moge2_level *level = &stack->levels[l];
         int width = c->width[l];
         if (c->in[l] && !(is_neck && l == 0))
-            gather_1x1(s, &level->input, named("%s.input_blocks.%d", name, l).text, width, c->in[l]);
+            theo_gather_1x1(s, &level->input, theo_name("%s.input_blocks.%d", name, l).text, width, c->in[l]);
         gather_blocks(s, level, name, l, c);
         if (c->out[l] && (is_neck || l == THEO_MOGE2_LEVELS - 1)) /* of a head the last output alone is used */
-            gather_1x1(s, &level->output, named("%s.output_blocks.%d", name, l).text, c->out[l], width);
+            theo_gather_1x1(s, &level->output, theo_name("%s.output_blocks.%d", name, l).text, c->out[l], width);
         if (l == THEO_MOGE2_LEVELS - 1)
             break;
         int next = c->width[l + 1];
-        gather_way_up(s, level, named("%s.resamplers.%d", name, l).text, width, next, c->is_transposed[l]);
+        gather_way_up(s, level, theo_name("%s.resamplers.%d", name, l).text, width, next, c->is_transposed[l]);
     }
 }
 
@@ -173,7 +132,7 @@ static theo_status check_joints(const theo_moge2 *n, const char *path, theo_erro
     return THEO_OK;
 }
 
-static theo_status gather_all(const source *s, theo_moge2 *n, const char *config_text, theo_error *err) {
+static theo_status gather_all(const theo_gather *s, theo_moge2 *n, const char *config_text, theo_error *err) {
     const char *path = theo_weights_path(s->weights);
     const int64_t three[] = {1, 3, 1, 1};
     THEO_TRY(theo_vit_gather(&n->vit, s->packing, s->problems, s->weights, "encoder.backbone.", err));
@@ -194,14 +153,14 @@ static theo_status gather_all(const source *s, theo_moge2 *n, const char *config
         theo_packing_add(s->packing, (theo_packing_job){.kind = THEO_PACKING_FLOATS, .weight = w, .floats = statistics[i]});
     }
     for (int i = 0; i < c->tap_count; i++)
-        gather_1x1(s, &n->taps[i], named("encoder.output_projections.%d", i).text, c->features, n->vit.width);
+        theo_gather_1x1(s, &n->taps[i], theo_name("encoder.output_projections.%d", i).text, c->features, n->vit.width);
     gather_neck_input(s, n, c->neck.width[0]);
     gather_stack(s, &n->neck, "neck", &c->neck, true);
     for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++)
         if (theo_moge2_head_config(c, h))
             gather_stack(s, &n->heads[h], head_names[h], theo_moge2_head_config(c, h), false);
     for (int i = 0; c->has_scale && i < 3; i++)
-        gather_linear(s, &n->scale[i], named("scale_head.%d", 2 * i).text, i < 2 ? n->vit.width : 1, n->vit.width);
+        theo_gather_linear(s, &n->scale[i], theo_name("scale_head.%d", 2 * i).text, i < 2 ? n->vit.width : 1, n->vit.width);
     return theo_problems_status(s->problems, path, "MoGe-2", err);
 }
 
@@ -318,7 +277,7 @@ static void count_tensors(theo_moge2 *n, const theo_packing *packing, const theo
 static theo_status load(theo_moge2 *n, theo_packing *packing, const theo_weights *weights, theo_cpu level, theo_pool *pool,
                         theo_error *err) {
     theo_problems problems = {.count = 0};
-    source s = {weights, packing, &problems};
+    theo_gather s = {weights, packing, &problems, "", LARGEST};
     const char *text;
     char *owned;
     theo_status status = find_config(&text, &owned, weights, err);

@@ -87,13 +87,28 @@ static void fold(float *values, int out, size_t in, const theo_packing_job *job,
             values[o * count + i] = values[o * in + from + i] * (scale ? scale[o] : 1.0f);
 }
 
+int theo_turned_row(int row, int head) {
+    static const int quarters[4] = {0, 2, 1, 3};
+    int quarter = head / 4, within = row % head;
+    return row - within + quarters[within / quarter] * quarter + within % quarter;
+}
+
+/* Rows of `in` numbers, the first ones in the order of turned weights. */
+static void turn_rows(const float *from, float *to, int rows, size_t in, const theo_packing_job *job) {
+    for (int o = 0; o < rows; o++) {
+        int row = o < job->turned ? theo_turned_row(o, job->head) : o;
+        memcpy(to + (size_t)o * in, from + (size_t)row * in, in * sizeof *to);
+    }
+}
+
 static theo_status make_packed(const work *w, const theo_packing_job *job, theo_scratch *scratch, theo_error *err) {
     const theo_weight *t = job->weight;
     bool is_transposed = job->kind == THEO_PACKING_TRANSPOSED;
     int out = (int)t->shape[is_transposed], in = (int)(t->elements / t->shape[0]);
     bool is_folded = job->scale || job->count, in_place = is_floats_already(t) && !is_folded;
-    size_t weight_floats = in_place ? 0 : (size_t)t->elements;
-    float *values = theo_scratch_fit(scratch, (weight_floats + 2 * (size_t)out) * sizeof(float));
+    size_t weight_floats = in_place ? 0 : (size_t)t->elements, vectors = 3 * (size_t)out;
+    size_t turned_floats = job->turned ? (size_t)t->elements : 0;
+    float *values = theo_scratch_fit(scratch, (weight_floats + vectors + turned_floats) * sizeof(float));
     if (!values)
         return no_memory(t, err);
     float *bias = job->bias ? values + weight_floats : NULL, *scale = job->scale ? values + weight_floats + out : NULL;
@@ -113,11 +128,22 @@ static theo_status make_packed(const work *w, const theo_packing_job *job, theo_
         for (int o = 0; scale && bias && o < out; o++)
             bias[o] *= scale[o];
     }
+    if (job->turned) {
+        float *turned = values + weight_floats + vectors, *turned_bias = turned - out;
+        turn_rows(weight, turned, out, (size_t)in, job);
+        weight = turned;
+        if (bias) {
+            turn_rows(bias, turned_bias, out, 1, job);
+            bias = turned_bias;
+        }
+    }
     theo_status status = THEO_OK;
     if (is_transposed)
         status = theo_packed_conv_transpose(job->packed, w->level, (int)t->shape[0], out, (int)t->shape[2], weight, bias, err);
     else if (job->kind == THEO_PACKING_CONV)
         status = theo_packed_conv(job->packed, w->level, out, (int)t->shape[1], 3, weight, bias, err);
+    else if (job->kind == THEO_PACKING_GATHERED)
+        status = theo_packed_conv_gathered(job->packed, w->level, out, (int)t->shape[1], weight, bias, err);
     else if (job->kind == THEO_PACKING_UPSAMPLED)
         status = theo_packed_upsample2_conv(job->packed, w->level, out, (int)t->shape[1], weight, bias, err);
     else

@@ -11,7 +11,8 @@ typedef enum theo_packing_kind {
     THEO_PACKING_LINEAR,     /* [out, ...]: everything behind the first dimension is input */
     THEO_PACKING_CONV,       /* [out, in, 3, 3] */
     THEO_PACKING_UPSAMPLED,  /* [out, in, 3, 3] behind bilinear x2 */
-    THEO_PACKING_TRANSPOSED, /* [in, out, 2, 2] */
+    THEO_PACKING_GATHERED,   /* [out, in, 3, 3] for strides above 1 */
+    THEO_PACKING_TRANSPOSED, /* [in, out, size, size] */
 } theo_packing_kind;
 
 typedef struct theo_packing_job {
@@ -20,6 +21,7 @@ typedef struct theo_packing_job {
     const theo_weight *bias;  /* [out], or NULL */
     const theo_weight *scale; /* [out] factors of the outputs (LayerScale), or NULL. LINEAR */
     int from, count;          /* LINEAR: these inputs alone; count 0: all */
+    int turned, head;         /* LINEAR: the first `turned` outputs are in heads of so many; see theo_turned_row */
     theo_packed **packed;     /* where the result goes */
     float **floats;           /* the same for FLOATS, released by theo_free_aligned */
 } theo_packing_job;
@@ -35,6 +37,10 @@ void theo_packing_add(theo_packing *packing, theo_packing_job job);
 theo_status theo_packing_run(const theo_packing *packing, const theo_weights *weights, theo_cpu level, theo_pool *pool,
                              theo_error *err);
 void theo_packing_free(theo_packing *packing);
+
+/* Rotary positions turn a head in four quarters, (y, y', x, x'); the engine wants its halves, (y x, y' x'). Row `row` of turned
+ * weights is this one of the file's. */
+int theo_turned_row(int row, int head);
 
 /* One tensor as floats into out[elements]. THEO_STRUCTURE where a number is not finite. */
 theo_status theo_packing_read(float *out, const theo_weights *weights, const theo_weight *weight, theo_error *err);

@@ -9,71 +9,22 @@ static const float norm_eps = 1e-6f;
 
 /* ---------------------------------------------------------------- loading */
 
-/* Where tensors are looked for, and where what is found goes. */
-typedef struct source {
-    const theo_weights *weights;
-    theo_packing *packing;
-    theo_problems *problems;
-    const char *prefix;
-} source;
-
-static const theo_weight *expect(const source *s, const char *name, int rank, const int64_t *shape) {
-    char full[THEO_TENSOR_NAME_BYTES];
-    snprintf(full, sizeof full, "%s%s", s->prefix, name);
-    return theo_problems_expect(s->problems, s->weights, full, rank, shape, THEO_VIT_MAX_WIDTH);
+/* A linear layer with the LayerScale behind it. */
+static void gather_scaled(const theo_gather *g, theo_packed **packed, const char *stem, int out, int in, const char *gamma) {
+    theo_packing_job job = {.kind = THEO_PACKING_LINEAR, .scale = theo_gather_expect(g, gamma, 1, (int64_t[]){out})};
+    theo_gather_layer(g, packed, job, stem, 2, (int64_t[]){out, in}, out);
 }
 
-static const theo_weight *expect_vector(const source *s, const char *name, int size) {
-    return expect(s, name, 1, (int64_t[]){size});
-}
-
-static void gather_floats(const source *s, float **out, const theo_weight *w) {
-    theo_packing_add(s->packing, (theo_packing_job){.kind = THEO_PACKING_FLOATS, .weight = w, .floats = out});
-}
-
-static void gather_norm(const source *s, theo_vit_norm *norm, const char *stem, int width) {
-    char name[THEO_TENSOR_NAME_BYTES];
-    snprintf(name, sizeof name, "%s.weight", stem);
-    gather_floats(s, &norm->gamma, expect_vector(s, name, width));
-    snprintf(name, sizeof name, "%s.bias", stem);
-    gather_floats(s, &norm->beta, expect_vector(s, name, width));
-}
-
-/* [out, in] with bias, and the LayerScale behind it if it has one. */
-static void gather_linear(const source *s, theo_packed **packed, const char *stem, int out, int in, const theo_weight *scale) {
-    char name[THEO_TENSOR_NAME_BYTES];
-    snprintf(name, sizeof name, "%s.weight", stem);
-    theo_packing_job job = {.kind = THEO_PACKING_LINEAR, .packed = packed, .scale = scale};
-    job.weight = expect(s, name, 2, (int64_t[]){out, in});
-    snprintf(name, sizeof name, "%s.bias", stem);
-    job.bias = expect_vector(s, name, out);
-    theo_packing_add(s->packing, job);
-}
-
-static void gather_block(const source *s, const theo_vit *vit, int index) {
+static void gather_block(const theo_gather *g, const theo_vit *vit, int index) {
     theo_vit_block *b = &vit->blocks[index];
     int c = vit->width;
-    char stem[64];
-    int n = snprintf(stem, sizeof stem, "blocks.%d.", index);
-    char *part = stem + n;
-    size_t room = sizeof stem - (size_t)n;
-
-    snprintf(part, room, "norm1");
-    gather_norm(s, &b->norm1, stem, c);
-    snprintf(part, room, "attn.qkv");
-    gather_linear(s, &b->qkv, stem, 3 * c, c, NULL);
-    snprintf(part, room, "ls1.gamma");
-    const theo_weight *scale = expect_vector(s, stem, c);
-    snprintf(part, room, "attn.proj");
-    gather_linear(s, &b->proj, stem, c, c, scale);
-    snprintf(part, room, "norm2");
-    gather_norm(s, &b->norm2, stem, c);
-    snprintf(part, room, "mlp.fc1");
-    gather_linear(s, &b->fc1, stem, vit->hidden, c, NULL);
-    snprintf(part, room, "ls2.gamma");
-    scale = expect_vector(s, stem, c);
-    snprintf(part, room, "mlp.fc2");
-    gather_linear(s, &b->fc2, stem, c, vit->hidden, scale);
+    theo_gather_norm(g, &b->norm1, theo_name("blocks.%d.norm1", index).text, c);
+    theo_gather_linear(g, &b->qkv, theo_name("blocks.%d.attn.qkv", index).text, 3 * c, c);
+    gather_scaled(g, &b->proj, theo_name("blocks.%d.attn.proj", index).text, c, c, theo_name("blocks.%d.ls1.gamma", index).text);
+    theo_gather_norm(g, &b->norm2, theo_name("blocks.%d.norm2", index).text, c);
+    theo_gather_linear(g, &b->fc1, theo_name("blocks.%d.mlp.fc1", index).text, vit->hidden, c);
+    gather_scaled(g, &b->fc2, theo_name("blocks.%d.mlp.fc2", index).text, c, vit->hidden,
+                  theo_name("blocks.%d.ls2.gamma", index).text);
 }
 
 /* 1 + the largest index behind PREFIX "blocks.". */
@@ -96,7 +47,7 @@ static int size_of(const theo_weight *w, int dimension) {
     return w ? (int)w->shape[dimension] : 0;
 }
 
-static int hidden_width(const source *s, int width) {
+static int hidden_width(const theo_gather *s, int width) {
     char name[THEO_TENSOR_NAME_BYTES];
     snprintf(name, sizeof name, "%sblocks.0.mlp.fc1.weight", s->prefix);
     const theo_weight *w = theo_weights_find(s->weights, name);
@@ -104,7 +55,7 @@ static int hidden_width(const source *s, int width) {
 }
 
 /* Side of the square table in positions [1, 1 + side * side, C]; 0 and a note where it is none. */
-static int table_side(const source *s, const theo_weight *w) {
+static int table_side(const theo_gather *s, const theo_weight *w) {
     if (!w)
         return 0;
     int side = (int)lrint(sqrt((double)(w->shape[1] - 1)));
@@ -115,7 +66,7 @@ static int table_side(const source *s, const theo_weight *w) {
     return 0;
 }
 
-static theo_status refuse_other_backbones(const source *s, theo_error *err) {
+static theo_status refuse_other_backbones(const theo_gather *s, theo_error *err) {
     static const struct {
         const char *part, *why;
     } unknown[] = {
@@ -134,14 +85,14 @@ static theo_status refuse_other_backbones(const source *s, theo_error *err) {
 
 theo_status theo_vit_gather(theo_vit *vit, theo_packing *packing, theo_problems *problems, const theo_weights *weights,
                             const char *prefix, theo_error *err) {
-    source s = {weights, packing, problems, prefix};
+    theo_gather s = {weights, packing, problems, prefix, THEO_VIT_MAX_WIDTH};
     THEO_TRY(refuse_other_backbones(&s, err));
-    const theo_weight *cls = expect(&s, "cls_token", 3, (int64_t[]){1, 1, 0});
+    const theo_weight *cls = theo_gather_expect(&s, "cls_token", 3, (int64_t[]){1, 1, 0});
     int c = size_of(cls, 2);
     if (cls && c % THEO_VIT_HEAD)
         theo_problems_note(problems, THEO_SHAPE, cls->name, "has width %d: a multiple of %d is needed", c, THEO_VIT_HEAD);
-    const theo_weight *positions = expect(&s, "pos_embed", 3, (int64_t[]){1, 0, c});
-    const theo_weight *embed = expect(&s, "patch_embed.proj.weight", 4, (int64_t[]){c, 3, 0, 0});
+    const theo_weight *positions = theo_gather_expect(&s, "pos_embed", 3, (int64_t[]){1, 0, c});
+    const theo_weight *embed = theo_gather_expect(&s, "patch_embed.proj.weight", 4, (int64_t[]){c, 3, 0, 0});
     if (embed && (embed->shape[2] != embed->shape[3] || embed->shape[2] > 64))
         theo_problems_note(problems, THEO_SHAPE, embed->name, "has patches of %lld x %lld: squares up to 64 are supported",
                            (long long)embed->shape[2], (long long)embed->shape[3]);
@@ -155,28 +106,23 @@ theo_status theo_vit_gather(theo_vit *vit, theo_packing *packing, theo_problems 
     if (!vit->blocks)
         return theo_fail(err, THEO_MEMORY, theo_weights_path(weights), NULL, "out of memory");
 
-    gather_floats(&s, &vit->cls, cls);
-    gather_floats(&s, &vit->positions, positions);
-    gather_floats(&s, &vit->embed_bias, expect_vector(&s, "patch_embed.proj.bias", c));
+    theo_packing_add(packing, (theo_packing_job){.kind = THEO_PACKING_FLOATS, .weight = cls, .floats = &vit->cls});
+    theo_packing_add(packing, (theo_packing_job){.kind = THEO_PACKING_FLOATS, .weight = positions, .floats = &vit->positions});
+    theo_gather_floats(&s, &vit->embed_bias, "patch_embed.proj.bias", 1, (int64_t[]){c});
     theo_packing_add(packing, (theo_packing_job){.kind = THEO_PACKING_LINEAR, .weight = embed, .packed = &vit->embed});
     for (int i = 0; i < vit->depth; i++)
         gather_block(&s, vit, i);
-    gather_norm(&s, &vit->norm, "norm", c);
+    theo_gather_norm(&s, &vit->norm, "norm", c);
     return THEO_OK;
-}
-
-static void free_norm(theo_vit_norm *norm) {
-    theo_free_aligned(norm->gamma);
-    theo_free_aligned(norm->beta);
 }
 
 void theo_vit_free(theo_vit *vit) {
     for (int i = 0; vit->blocks && i < vit->depth; i++) {
         theo_vit_block *b = &vit->blocks[i];
-        free_norm(&b->norm1);
+        theo_norm_free(&b->norm1);
         theo_packed_free(b->qkv);
         theo_packed_free(b->proj);
-        free_norm(&b->norm2);
+        theo_norm_free(&b->norm2);
         theo_packed_free(b->fc1);
         theo_packed_free(b->fc2);
     }
@@ -185,7 +131,7 @@ void theo_vit_free(theo_vit *vit) {
     theo_free_aligned(vit->embed_bias);
     theo_free_aligned(vit->cls);
     theo_free_aligned(vit->positions);
-    free_norm(&vit->norm);
+    theo_norm_free(&vit->norm);
     *vit = (theo_vit){0};
 }
 

@@ -4,8 +4,7 @@
 #define THEO_MODELS_VIT_H
 
 #include "engine/plan.h"
-#include "models/packing.h"
-#include "models/problems.h"
+#include "models/gather.h"
 
 enum {
     THEO_VIT_HEAD = 64,        /* width of a head */
@@ -13,17 +12,12 @@ enum {
     THEO_VIT_MAX_WIDTH = 8192, /* C, and the hidden width */
 };
 
-/* gamma, beta of a layer norm, [C] each */
-typedef struct theo_vit_norm {
-    float *gamma, *beta;
-} theo_vit_norm;
-
 /* x += proj(attention(norm1(x))); x += fc2(gelu(fc1(norm2(x)))) */
 typedef struct theo_vit_block {
-    theo_vit_norm norm1;
+    theo_norm norm1;
     theo_packed *qkv;  /* [3C, C]: rows of q, k, v, each heads x 64 */
     theo_packed *proj; /* [C, C], times LayerScale 1 */
-    theo_vit_norm norm2;
+    theo_norm norm2;
     theo_packed *fc1; /* [H, C] */
     theo_packed *fc2; /* [C, H], times LayerScale 2 */
 } theo_vit_block;
@@ -37,7 +31,7 @@ typedef struct theo_vit {
     float *cls;                      /* [C] */
     float *positions;                /* [1 + table * table, C] */
     theo_vit_block *blocks;          /* [depth] */
-    theo_vit_norm norm;
+    theo_norm norm;
 } theo_vit;
 
 /* Finds the tensors under `prefix` ("encoder.backbone."), takes the sizes from them, and adds what is to be packed. What is wrong

@@ -181,6 +181,8 @@ def compare(name, got, want, tolerance):
     limit = tolerance.get("abs", 0) + tolerance.get("rel", 0) * size + tolerance.get("rms", 0) * rms + tolerance.get("max", 0) * largest
     if "ulp" in tolerance:
         limit = limit + tolerance["ulp"] * np.spacing(size.astype(np.float32)).astype(float)
+    if not set(tolerance) & {"abs", "rel", "rms", "max", "ulp"} and set(tolerance) & {"rel_l2", "pcc"}:
+        limit = np.inf  # compared as a whole alone; what is not finite on one side is still off
     off = int(np.count_nonzero(~(equal | (usable & (error <= limit)))))
     allowed = max(tolerance.get("outliers", 0), int(tolerance.get("outlier_share", 0) * error.size))
     passed = off <= allowed

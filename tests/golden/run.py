@@ -15,6 +15,7 @@ import zlib
 import numpy as np
 
 import cases
+import dust3r
 import export
 import library as lib
 
@@ -44,14 +45,21 @@ class Machine:
         if "file" in case.weights:
             return case.weight_files()
         config, model = dict(case.weights["config"]), "superpoint"
-        if "file" in config:
+        if case.network.startswith("dust3r"):
+            model = "dust3r"
+        elif "file" in config:
             model = "moge-2-vits-normal"
             config["model_config"] = cases.read_json(case.find(case.root, config.pop("file"), "file"))
         override = case.weights.get("override")
         key = json.dumps([config, override], sort_keys=True)
         if key not in self.files:
-            path = os.path.join(self.folder, f"formula{next(self.numbers)}.safetensors")
-            self.library.synthesize(model, json.dumps(config), path)
+            path = os.path.join(self.folder, f"formula{next(self.numbers)}")
+            if model == "dust3r":  # a folder: its configuration does not fit into the file
+                self.library.synthesize(model, json.dumps(config), path)
+                path = os.path.join(path, "model.safetensors")
+            else:
+                path += ".safetensors"
+                self.library.synthesize(model, json.dumps(config), path)
             if override:
                 cases.replace_tensors(path, case.find(case.root, override, "file"))
             self.files[key] = path
@@ -509,7 +517,11 @@ KINDS = {
     "tiny": run_moge_network, "full": run_moge_network, "grids": run_grids,
     "solver": run_solver, "canvas": run_canvas, "export": run_export,
 }
-NETWORKS = {"superpoint": set(KINDS), "superpoint-bn": set(KINDS), "moge2": set(KINDS), "dust3r-dpt": {"export"}}  # and the kinds that run
+# The kinds that run, of each network.
+NETWORKS = {
+    "superpoint": KINDS, "superpoint-bn": KINDS, "moge2": KINDS,
+    "dust3r-dpt": {**dust3r.KINDS, "export": run_export}, "dust3r-linear": dust3r.KINDS,
+}
 
 
 # ------------------------------------------------------------------ all of it
@@ -530,7 +542,7 @@ def run_folder(machine, folder, arguments, tally):
 
 def run_case(machine, case, name, arguments, tally):
     try:
-        verdicts = list(KINDS[case.kind](machine, case))
+        verdicts = list(NETWORKS[case.network][case.kind](machine, case))
     except cases.Absent as absent:
         tally["absent"][str(absent)] += 1
         return
@@ -574,7 +586,7 @@ def main():
     parser.add_argument("--shared", action="store_true", help="the folder that THEO_GOLDEN names (default ../shared/golden)")
     parser.add_argument("--images", default=os.environ.get("THEO_IMAGES", "../shared/images"), help="folder of the photos")
     parser.add_argument("--weights", default=os.environ.get("THEO_WEIGHTS", "../shared/weights"), help="folder of the real weights")
-    parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="only this kind; may be repeated (default: all but full)")
+    parser.add_argument("--kind", action="append", choices=sorted({kind for kinds in NETWORKS.values() for kind in kinds}), help="only this kind; may be repeated (default: all but full)")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
 

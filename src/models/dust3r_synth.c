@@ -1,0 +1,278 @@
+/* The formula: models/formula.h; gains of norms are 1 + v/4, other vectors v/4, the rest 1.5 v / sqrt(inputs). */
+#include "models/dust3r_synth.h"
+#include "base/error.h"
+#include "formats/text.h"
+#include "models/dust3r.h"
+#include "models/formula.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_TENSORS = 4096 };
+
+typedef struct layout {
+    theo_dust3r_config config;
+    int mlp_ratio, layer_dims[THEO_DPT_TAPS], feature_dim, last_dims[2];
+} layout;
+
+typedef struct maker {
+    theo_array *arrays;
+    int count;
+    theo_bump *memory;
+    bool failed; /* out of memory, or too many tensors */
+} maker;
+
+/* ---------------------------------------------------------------- tensors */
+
+static bool ends_in(const char *text, const char *end) {
+    size_t length = strlen(text), n = strlen(end);
+    return length >= n && !strcmp(text + length - n, end);
+}
+
+static void fill(float *data, size_t elements, const char *name, int rank, const int64_t *shape) {
+    double fan = 1, base = rank == 1 && ends_in(name, "weight") ? 1 : 0;
+    for (int i = 1; i < rank; i++)
+        fan *= (double)shape[i];
+    double scale = rank == 1 ? 0.25 : 1.5 / sqrt(fan);
+    uint64_t seed = theo_formula_seed(name);
+    for (size_t i = 0; i < elements; i++)
+        data[i] = (float)(base + theo_formula_value(seed, i) * scale);
+}
+
+static void make(maker *m, const char *name, int rank, const int64_t *shape) {
+    if (m->failed || m->count == MOST_TENSORS) {
+        m->failed = true;
+        return;
+    }
+    theo_array *a = &m->arrays[m->count++];
+    *a = (theo_array){.dtype = THEO_DTYPE_F32, .rank = rank};
+    size_t elements = 1;
+    for (int i = 0; i < rank; i++) {
+        a->shape[i] = shape[i];
+        elements *= (size_t)shape[i];
+    }
+    float *data = theo_bump_alloc(m->memory, elements, sizeof(float));
+    a->name = theo_bump_text(m->memory, name, strlen(name));
+    a->data = data;
+    m->failed = !data || !a->name;
+    if (!m->failed)
+        fill(data, elements, name, rank, shape);
+}
+
+static void make_bias(maker *m, const char *stem, int out) {
+    make(m, theo_name("%s.bias", stem).text, 1, (int64_t[]){out});
+}
+
+static void make_linear(maker *m, const char *stem, int out, int in) {
+    make(m, theo_name("%s.weight", stem).text, 2, (int64_t[]){out, in});
+    make_bias(m, stem, out);
+}
+
+/* first, second: the first two dimensions, as the file has them. */
+static void make_kernel(maker *m, const char *stem, int first, int second, int side) {
+    make(m, theo_name("%s.weight", stem).text, 4, (int64_t[]){first, second, side, side});
+}
+
+static void make_conv(maker *m, const char *stem, int out, int in, int side) {
+    make_kernel(m, stem, out, in, side);
+    make_bias(m, stem, out);
+}
+
+static void make_norm(maker *m, const char *stem, int width) {
+    make(m, theo_name("%s.weight", stem).text, 1, (int64_t[]){width});
+    make_bias(m, stem, width);
+}
+
+static void make_self(maker *m, const char *block, int c, int hidden) {
+    make_linear(m, theo_name("%s.attn.qkv", block).text, 3 * c, c);
+    make_linear(m, theo_name("%s.attn.proj", block).text, c, c);
+    make_linear(m, theo_name("%s.mlp.fc1", block).text, hidden, c);
+    make_linear(m, theo_name("%s.mlp.fc2", block).text, c, hidden);
+}
+
+static void make_trunk(maker *m, const layout *l) {
+    const theo_dust3r_config *c = &l->config;
+    make(m, "mask_token", 3, (int64_t[]){1, 1, c->dec_width});
+    make_conv(m, "patch_embed.proj", c->enc_width, 3, THEO_DUST3R_PATCH);
+    for (int i = 0; i < c->enc_depth; i++) {
+        theo_tensor_name block = theo_name("enc_blocks.%d", i);
+        make_self(m, block.text, c->enc_width, l->mlp_ratio * c->enc_width);
+        for (int k = 1; k <= 2; k++)
+            make_norm(m, theo_name("%s.norm%d", block.text, k).text, c->enc_width);
+    }
+    make_norm(m, "enc_norm", c->enc_width);
+    make_linear(m, "decoder_embed", c->dec_width, c->enc_width);
+    for (int i = 0; i < 2 * c->dec_depth; i++) {
+        static const char *const projections[] = {"projq", "projk", "projv", "proj"}, *const norms[] = {"1", "2", "3", "_y"};
+        theo_tensor_name block = theo_name("dec_blocks%s.%d", i < c->dec_depth ? "" : "2", i % c->dec_depth);
+        make_self(m, block.text, c->dec_width, l->mlp_ratio * c->dec_width);
+        for (int k = 0; k < 4; k++) {
+            make_linear(m, theo_name("%s.cross_attn.%s", block.text, projections[k]).text, c->dec_width, c->dec_width);
+            make_norm(m, theo_name("%s.norm%s", block.text, norms[k]).text, c->dec_width);
+        }
+    }
+    make_norm(m, "dec_norm", c->dec_width);
+}
+
+static void make_dpt(maker *m, const layout *l, const char *head) {
+    int f = l->feature_dim;
+    for (int i = 0; i < THEO_DPT_TAPS; i++) {
+        int d = l->layer_dims[i], tap = i ? l->config.dec_width : l->config.enc_width;
+        const int sides[THEO_DPT_TAPS] = {4, 2, 0, 3};
+        make_conv(m, theo_name("%s.act_postprocess.%d.0", head, i).text, d, tap, 1);
+        if (sides[i])
+            make_conv(m, theo_name("%s.act_postprocess.%d.1", head, i).text, d, d, sides[i]);
+        make_kernel(m, theo_name("%s.scratch.layer%d_rn", head, i + 1).text, f, d, 3);
+        theo_tensor_name fusion = theo_name("%s.scratch.refinenet%d", head, i + 1);
+        make_conv(m, theo_name("%s.out_conv", fusion.text).text, f, f, 1);
+        for (int k = 0; k < 4; k++)
+            make_conv(m, theo_name("%s.resConfUnit%d.conv%d", fusion.text, 1 + k / 2, 1 + k % 2).text, f, f, 3);
+    }
+    make_conv(m, theo_name("%s.head.0", head).text, l->last_dims[0], f, 3);
+    make_conv(m, theo_name("%s.head.2", head).text, l->last_dims[1], l->last_dims[0], 3);
+    make_conv(m, theo_name("%s.head.4", head).text, THEO_DUST3R_CHANNELS, l->last_dims[1], 1);
+}
+
+static void make_all(maker *m, const layout *l) {
+    make_trunk(m, l);
+    for (int v = 1; v <= THEO_DUST3R_VIEWS; v++)
+        if (l->config.head == THEO_DUST3R_DPT)
+            make_dpt(m, l, theo_name("downstream_head%d.dpt", v).text);
+        else
+            make_linear(m, theo_name("downstream_head%d.proj", v).text,
+                        THEO_DUST3R_CHANNELS * THEO_DUST3R_PATCH * THEO_DUST3R_PATCH, l->config.dec_width);
+}
+
+/* ---------------------------------------------------------------- configurations */
+
+static bool published(layout *l, const char *name) {
+    static const struct {
+        const char *name;
+        theo_dust3r_head head;
+        int image_size;
+    } known[] = {
+        {"dust3r", THEO_DUST3R_DPT, 512},
+        {"dust3r-512-linear", THEO_DUST3R_LINEAR, 512},
+        {"dust3r-224-linear", THEO_DUST3R_LINEAR, 224},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].name, name))
+            continue;
+        *l = (layout){.mlp_ratio = 4, .layer_dims = {96, 192, 384, 768}, .feature_dim = 256, .last_dims = {128, 128}};
+        theo_dust3r_config *c = &l->config;
+        theo_dust3r_config_init(c);
+        c->enc_width = 1024;
+        c->enc_depth = 24;
+        c->enc_heads = 16;
+        c->dec_width = 768;
+        c->dec_depth = 12;
+        c->dec_heads = 12;
+        c->head = known[i].head;
+        c->is_head_told = true;
+        c->image_size = known[i].image_size;
+        return true;
+    }
+    return false;
+}
+
+/* One number, or as many as there are. */
+static theo_status read_sizes(int *out, int count, const theo_json *config, const char *key, theo_error *err) {
+    const theo_json *value = theo_json_get(config, key);
+    if (!value)
+        return THEO_OK;
+    bool is_list = value->type == THEO_JSON_ARRAY, fits = is_list ? value->count == count : count == 1;
+    for (int i = 0; fits && i < count; i++) {
+        const theo_json *size = is_list ? theo_json_at(value, i) : value;
+        fits = size->type == THEO_JSON_NUMBER && size->is_integer && size->integer >= 1 && size->integer <= 4096;
+        out[i] = fits ? (int)size->integer : 0;
+    }
+    return fits ? THEO_OK : theo_fail(err, THEO_ARGUMENT, NULL, key, "must be %d whole number(s) from 1 to 4096", count);
+}
+
+static theo_status read_layout(layout *l, const theo_json *config, const char *text, theo_error *err) {
+    THEO_TRY(theo_dust3r_config_parse(&l->config, text, "config", err));
+    THEO_TRY(read_sizes(&l->mlp_ratio, 1, config, "mlp_ratio", err));
+    THEO_TRY(read_sizes(l->layer_dims, THEO_DPT_TAPS, config, "dpt_layer_dims", err));
+    THEO_TRY(read_sizes(&l->feature_dim, 1, config, "dpt_feature_dim", err));
+    return read_sizes(l->last_dims, 2, config, "dpt_last_dims", err);
+}
+
+/* Settings in the two notations: `"key": value` in lines, and key=value in a row. */
+typedef struct notation {
+    const char *before, *after, *between, *infinity, *minus_infinity, *no, *open, *close;
+} notation;
+
+static void add_setting(theo_text *t, const notation *n, bool *is_first, const char *key) {
+    theo_text_printf(t, "%s%s%s%s", *is_first ? "" : n->between, n->before, key, n->after);
+    *is_first = false;
+}
+
+static void add_settings(theo_text *t, const layout *l, const notation *n) {
+    const theo_dust3r_config *c = &l->config;
+    static const char *const depths[] = {"exp", "linear", "square"}, *const confs[] = {"exp", "sigmoid"};
+    bool first = true;
+    add_setting(t, n, &first, "conf_mode");
+    theo_text_printf(t, "%s\"%s\", %.9g, ", n->open, confs[c->output.conf], c->output.conf_min);
+    if (isinf(c->output.conf_max))
+        theo_text_printf(t, "%s%s", n->infinity, n->close);
+    else
+        theo_text_printf(t, "%.9g%s", c->output.conf_max, n->close);
+    const struct {
+        const char *key;
+        int value;
+    } sizes[] = {{"dec_depth", c->dec_depth}, {"dec_embed_dim", c->dec_width}, {"dec_num_heads", c->dec_heads},
+                 {"enc_depth", c->enc_depth}, {"enc_embed_dim", c->enc_width}, {"enc_num_heads", c->enc_heads}};
+    for (int i = 0; i < 3; i++) {
+        add_setting(t, n, &first, sizes[i].key);
+        theo_text_printf(t, "%d", sizes[i].value);
+    }
+    add_setting(t, n, &first, "depth_mode");
+    theo_text_printf(t, "%s\"%s\", %s, %s%s", n->open, depths[c->output.depth], n->minus_infinity, n->infinity, n->close);
+    for (int i = 3; i < 6; i++) {
+        add_setting(t, n, &first, sizes[i].key);
+        theo_text_printf(t, "%d", sizes[i].value);
+    }
+    add_setting(t, n, &first, "head_type");
+    theo_text_printf(t, "\"%s\"", c->head == THEO_DUST3R_DPT ? "dpt" : "linear");
+    add_setting(t, n, &first, "img_size");
+    theo_text_printf(t, "%s%d, %d%s", n->open, c->image_size, c->image_size, n->close);
+    add_setting(t, n, &first, "landscape_only");
+    theo_text_printf(t, "%s", n->no);
+    add_setting(t, n, &first, "output_mode");
+    theo_text_printf(t, "\"pts3d\"");
+    add_setting(t, n, &first, "patch_embed_cls");
+    theo_text_printf(t, "\"PatchEmbedDust3R\"");
+    add_setting(t, n, &first, "pos_embed");
+    theo_text_printf(t, "\"RoPE%g\"", c->rope_base);
+}
+
+static const char *settings_text(const layout *l, theo_bump *memory, const char *open, const notation *n, const char *close) {
+    theo_text t = {0};
+    theo_text_printf(&t, "%s", open);
+    add_settings(&t, l, n);
+    theo_text_printf(&t, "%s", close);
+    const char *copy = t.failed ? NULL : theo_bump_text(memory, t.data, t.length);
+    theo_text_free(&t);
+    return copy;
+}
+
+theo_status theo_dust3r_synthesize(theo_dust3r_synthetic *made, theo_bump *memory, const char *name, const theo_json *config,
+                                   const char *text, theo_error *err) {
+    static const notation json = {"  \"", "\": ", ",\n", "Infinity", "-Infinity", "false", "[", "]"},
+                          python = {"", "=", ", ", "inf", "-inf", "False", "(", ")"};
+    layout l;
+    if (!published(&l, name))
+        return theo_fail(err, THEO_UNSUPPORTED, NULL, name,
+                         "this version of the library does not know how to make its checkpoint");
+    if (config)
+        THEO_TRY(read_layout(&l, config, text, err));
+    maker m = {.memory = memory, .arrays = theo_bump_alloc(memory, MOST_TENSORS, sizeof *m.arrays)};
+    const char *config_json = settings_text(&l, memory, "{\n", &json, "\n}\n");
+    const char *call = settings_text(&l, memory, "AsymmetricCroCo3DStereo(", &python, ")");
+    if (m.arrays && config_json && call)
+        make_all(&m, &l);
+    if (!m.arrays || !config_json || !call || m.failed)
+        return theo_fail(err, THEO_MEMORY, NULL, name, "out of memory for its tensors");
+    *made = (theo_dust3r_synthetic){m.arrays, m.count, config_json, call};
+    return THEO_OK;
+}
