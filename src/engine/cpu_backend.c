@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "engine/attention.h"
 #include "engine/conv3x3.h"
-#include "engine/gather.h"
+#include "engine/conv_gathered.h"
 #include "engine/linear.h"
 #include "engine/op.h"
 #include "engine/row_ops.h"

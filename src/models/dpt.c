@@ -98,7 +98,8 @@ static theo_tensor record_unit(const recording *r, const theo_dpt_unit *unit, co
     theo_epilogue first = theo_epilogue_none();
     first.relu_input = true;
     first.act = THEO_ACT_RELU;
-    theo_tensor y = theo_plan_conv(r->plan, theo_name("%s.%s.conv1", r->name, part).text, x, unit->first, 1, THEO_PAD_ZERO, first);
+    theo_tensor y =
+        theo_plan_conv(r->plan, theo_name("%s.%s.conv1", r->name, part).text, x, unit->first, 1, THEO_PAD_ZERO, first);
     return theo_plan_conv(r->plan, theo_name("%s.%s.conv2", r->name, part).text, y, unit->second, 1, THEO_PAD_ZERO, add(x));
 }
 

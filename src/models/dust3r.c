@@ -96,7 +96,8 @@ static void keep_head(void *context, const char *stage, theo_tensor x) {
     keep(h->plan, h->trace, theo_name("h%d.%s", h->head, stage).text, x);
 }
 
-/* Of the decoder's list of features - the encoder's, those behind each block, the last one normalised - the four that DPT reads. */
+/* Of the decoder's list of features - the encoder's, those behind each block, the last one normalised - the four that DPT reads.
+ */
 static int tap_block(const theo_dust3r *n, int tap) {
     const int hooks[THEO_DPT_TAPS] = {0, n->config.dec_depth * 2 / 4, n->config.dec_depth * 3 / 4, n->config.dec_depth};
     return hooks[tap] - 1; /* -1: the encoder's */
@@ -109,11 +110,12 @@ theo_dust3r_decoding theo_dust3r_record_decoder(theo_plan *p, const theo_dust3r 
     theo_dust3r_decoding d;
     theo_tensor x[THEO_DUST3R_VIEWS], taps[THEO_DUST3R_VIEWS][THEO_DPT_TAPS];
     for (int v = 0; v < THEO_DUST3R_VIEWS; v++) {
-        d.features[v] =
-            theo_plan_input(p, theo_name("features%d", v + 1).text, grids[v].rows, grids[v].columns, c->enc_width);
-        d.turn[v] = theo_plan_input(p, theo_name("turn%d", v + 1).text, grids[v].rows, grids[v].columns, c->dec_width / c->dec_heads);
+        d.features[v] = theo_plan_input(p, theo_name("features%d", v + 1).text, grids[v].rows, grids[v].columns, c->enc_width);
+        d.turn[v] =
+            theo_plan_input(p, theo_name("turn%d", v + 1).text, grids[v].rows, grids[v].columns, c->dec_width / c->dec_heads);
         taps[v][0] = d.features[v];
-        x[v] = theo_plan_linear(p, theo_name("decoder_embed%d", v + 1).text, d.features[v], n->decoder_embed, theo_epilogue_none());
+        x[v] =
+            theo_plan_linear(p, theo_name("decoder_embed%d", v + 1).text, d.features[v], n->decoder_embed, theo_epilogue_none());
         keep(p, trace, theo_name("v%d.decoder_embed", v + 1).text, x[v]);
     }
     for (int i = 0; i < c->dec_depth; i++) {

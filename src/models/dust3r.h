@@ -34,7 +34,7 @@ typedef struct theo_dust3r_decoder_block {
 typedef struct theo_dust3r {
     theo_dust3r_config config;
     int enc_hidden, dec_hidden;
-    theo_packed *embed;                   /* [C, 3 * 16 * 16], input (channel, y, x) */
+    theo_packed *embed;                    /* [C, 3 * 16 * 16], input (channel, y, x) */
     theo_dust3r_encoder_block *enc_blocks; /* [enc_depth] */
     theo_norm enc_norm;
     theo_packed *decoder_embed;                               /* [C', C] */
@@ -53,7 +53,8 @@ int theo_dust3r_recognise(const theo_weights *weights);
 
 /* Checks names, shapes, types and values, all problems reported together, and packs for `level` on the pool. The pages of the map
  * are released on the way. */
-theo_status theo_dust3r_load(theo_dust3r **network, const theo_weights *weights, theo_cpu level, theo_pool *pool, theo_error *err);
+theo_status theo_dust3r_load(theo_dust3r **network, const theo_weights *weights, theo_cpu level, theo_pool *pool,
+                             theo_error *err);
 void theo_dust3r_free(theo_dust3r *network);
 
 /* ---- on a plan */

@@ -68,8 +68,8 @@ static bool is_number(const theo_json *value, double *out) {
 }
 
 /* [name, low, high] */
-static theo_status read_mode(const theo_json *config, const char *key, const char *const *names, int count, int *which, double *low,
-                             double *high, const char *file, theo_error *err) {
+static theo_status read_mode(const theo_json *config, const char *key, const char *const *names, int count, int *which,
+                             double *low, double *high, const char *file, theo_error *err) {
     const theo_json *value = theo_json_get(config, key);
     if (!value || value->type == THEO_JSON_NULL)
         return THEO_OK;
@@ -94,7 +94,8 @@ static theo_status read_modes(theo_dust3r_config *c, const theo_json *config, co
     double low = -INFINITY, high = INFINITY;
     THEO_TRY(read_mode(config, "depth_mode", depths, 3, &depth, &low, &high, file, err));
     if (!isinf(low) || !isinf(high))
-        return theo_fail(err, THEO_UNSUPPORTED, file, "depth_mode", "limits of the depth are not supported: needed are -inf and inf");
+        return theo_fail(err, THEO_UNSUPPORTED, file, "depth_mode",
+                         "limits of the depth are not supported: needed are -inf and inf");
     THEO_TRY(read_mode(config, "conf_mode", confs, 2, &conf, &c->output.conf_min, &c->output.conf_max, file, err));
     if (!isfinite(c->output.conf_min) || !(c->output.conf_max > c->output.conf_min) ||
         (conf == THEO_CONF_SIGMOID && isinf(c->output.conf_max)))
@@ -112,8 +113,8 @@ static theo_status read_rope(theo_dust3r_config *c, const theo_json *config, con
     char *end = NULL;
     double base = strncmp(text, "RoPE", 4) || !isdigit((unsigned char)text[4]) ? 0 : strtod(text + 4, &end);
     if (!(base > 1) || *end || !isfinite(base))
-        return theo_fail(err, THEO_UNSUPPORTED, file, "pos_embed", "\"%s\" is not supported: allowed is RoPE with its base, such as RoPE100",
-                         text);
+        return theo_fail(err, THEO_UNSUPPORTED, file, "pos_embed",
+                         "\"%s\" is not supported: allowed is RoPE with its base, such as RoPE100", text);
     c->rope_base = base;
     return THEO_OK;
 }
@@ -177,7 +178,8 @@ theo_status theo_dust3r_config_parse(theo_dust3r_config *c, const char *text, co
 
 /* ---------------------------------------------------------------- the constructor's call */
 
-/* A Python literal (number, string, True, False, None, inf, tuple or list of them) as JSON. Returns what follows it; NULL: none. */
+/* A Python literal (number, string, True, False, None, inf, tuple or list of them) as JSON. Returns what follows it; NULL: none.
+ */
 static const char *add_literal(theo_text *out, const char *at, int depth);
 
 static const char *skip_blanks(const char *at) {
@@ -276,8 +278,8 @@ theo_status theo_dust3r_config_from_call(theo_dust3r_config *c, const char *call
     size_t length = strcspn(call, "(");
     const char *start = skip_blanks(call);
     if (strncmp(start, name, sizeof name - 1) || !call[length])
-        return theo_fail(err, THEO_UNSUPPORTED, file, "args.model", "\"%.*s\" is not supported: allowed is %s", (int)(length < 80 ? length : 80),
-                         call, name);
+        return theo_fail(err, THEO_UNSUPPORTED, file, "args.model", "\"%.*s\" is not supported: allowed is %s",
+                         (int)(length < 80 ? length : 80), call, name);
     theo_text text = {0};
     theo_text_add(&text, "{", 1);
     bool fits = add_settings(&text, call + length + 1);

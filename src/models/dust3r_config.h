@@ -1,5 +1,5 @@
-/* dust3r_config.h - what a DUSt3R checkpoint says of its network: config.json, the constructor of a training checkpoint, or what the
- * shapes of its tensors tell. */
+/* dust3r_config.h - what a DUSt3R checkpoint says of its network: config.json, the constructor of a training checkpoint, or what
+ * the shapes of its tensors tell. */
 #ifndef THEO_MODELS_DUST3R_CONFIG_H
 #define THEO_MODELS_DUST3R_CONFIG_H
 

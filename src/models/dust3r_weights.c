@@ -117,7 +117,8 @@ static void gather_encoder_block(const theo_gather *g, theo_dust3r_encoder_block
     theo_gather_linear(g, &b->fc2, theo_name("enc_blocks.%d.mlp.fc2", i).text, c, hidden);
 }
 
-static void gather_decoder_block(const theo_gather *g, theo_dust3r_decoder_block *b, const char *stem, int c, int head, int hidden) {
+static void gather_decoder_block(const theo_gather *g, theo_dust3r_decoder_block *b, const char *stem, int c, int head,
+                                 int hidden) {
     theo_gather_norm(g, &b->norm1, theo_name("%s.norm1", stem).text, c);
     gather_turned(g, &b->qkv, theo_name("%s.attn.qkv", stem).text, 3 * c, c, 2 * c, head);
     theo_gather_linear(g, &b->proj, theo_name("%s.attn.proj", stem).text, c, c);
@@ -291,7 +292,8 @@ static theo_status load(theo_dust3r *n, theo_packing *packing, const theo_weight
     return THEO_OK;
 }
 
-theo_status theo_dust3r_load(theo_dust3r **network, const theo_weights *weights, theo_cpu level, theo_pool *pool, theo_error *err) {
+theo_status theo_dust3r_load(theo_dust3r **network, const theo_weights *weights, theo_cpu level, theo_pool *pool,
+                             theo_error *err) {
     *network = NULL;
     THEO_TRY(refuse_relatives(weights, err));
     theo_dust3r *n = theo_alloc(1, sizeof *n);

@@ -59,12 +59,12 @@ unsigned theo_moge2_heads(const theo_moge2 *n) {
 static void gather_way_up(const theo_gather *s, theo_moge2_level *level, const char *stem, int in, int out, bool is_transposed) {
     theo_tensor_name first = theo_name("%s.0", stem), second = theo_name("%s.1", stem);
     if (is_transposed) {
-        theo_gather_layer(s, &level->up, (theo_packing_job){.kind = THEO_PACKING_TRANSPOSED}, first.text, 4, (int64_t[]){in, out, 2, 2},
-               out);
+        theo_gather_layer(s, &level->up, (theo_packing_job){.kind = THEO_PACKING_TRANSPOSED}, first.text, 4,
+                          (int64_t[]){in, out, 2, 2}, out);
         theo_gather_3x3(s, &level->conv, second.text, out, out);
     } else {
-        theo_gather_layer(s, &level->conv, (theo_packing_job){.kind = THEO_PACKING_UPSAMPLED}, second.text, 4, (int64_t[]){out, in, 3, 3},
-               out);
+        theo_gather_layer(s, &level->conv, (theo_packing_job){.kind = THEO_PACKING_UPSAMPLED}, second.text, 4,
+                          (int64_t[]){out, in, 3, 3}, out);
     }
 }
 
@@ -82,7 +82,8 @@ static void gather_neck_input(const theo_gather *s, theo_moge2 *n, int out) {
     theo_packing_add(s->packing, job);
 }
 
-static void gather_blocks(const theo_gather *s, theo_moge2_level *level, const char *stack, int l, const theo_moge2_stack_config *c) {
+static void gather_blocks(const theo_gather *s, theo_moge2_level *level, const char *stack, int l,
+                          const theo_moge2_stack_config *c) {
     int width = c->width[l], hidden = c->hidden * width;
     for (int j = 0; j < c->blocks[l]; j++) {
         theo_gather_3x3(s, &level->blocks[j].first, theo_name("%s.res_blocks.%d.%d.layers.2", stack, l, j).text, hidden, width);

@@ -13,8 +13,8 @@ typedef struct stage_view {
 THEO_API theo_status stage_dust3r(const char *path, int threads, const stage_view *first, const stage_view *second, int is_traced,
                                   layer_fn each, theo_error *err);
 THEO_API theo_status stage_dust3r_config(const char *path, char *config, int capacity, theo_error *err);
-THEO_API void stage_dust3r_activate(int depth, int conf, double conf_min, double conf_max, const float *raw, int count, float *points,
-                                    float *confidence);
+THEO_API void stage_dust3r_activate(int depth, int conf, double conf_min, double conf_max, const float *raw, int count,
+                                    float *points, float *confidence);
 
 enum { VIEWS = THEO_DUST3R_VIEWS };
 

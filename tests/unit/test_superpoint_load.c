@@ -221,7 +221,7 @@ static void test_problems(void) {
     CHECK(theo_synthesize("superpoint", "[1]", path, &test_error) == THEO_ARGUMENT);
     CHECK(theo_synthesize("superpoint", "[", path, &test_error) != THEO_OK);
     CHECK(theo_synthesize("superpoint", NULL, "/tmp/x.onnx", &test_error) == THEO_ARGUMENT);
-    CHECK(theo_synthesize("dust3r", NULL, path, &test_error) == THEO_UNSUPPORTED);
+    CHECK(theo_synthesize("dust3r", "{\"patch_size\": 14}", path, &test_error) == THEO_UNSUPPORTED);
     CHECK(theo_synthesize("nothing", NULL, path, &test_error) == THEO_MISSING);
 }
 

@@ -1,6 +1,6 @@
-/* gather.h - driver of 3x3 convolutions as a matrix multiplication of gathered pixels. */
-#ifndef THEO_ENGINE_GATHER_H
-#define THEO_ENGINE_GATHER_H
+/* conv_gathered.h - driver of 3x3 convolutions as a matrix multiplication of gathered pixels. */
+#ifndef THEO_ENGINE_CONV_GATHERED_H
+#define THEO_ENGINE_CONV_GATHERED_H
 
 #include "engine/op.h"
 

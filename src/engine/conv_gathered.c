@@ -1,4 +1,4 @@
-#include "engine/gather.h"
+#include "engine/conv_gathered.h"
 #include "engine/linear.h"
 #include <string.h>
 
