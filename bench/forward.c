@@ -51,7 +51,7 @@ static theo_status save_maps(const char *path, const theo_superpoint_maps *maps,
          .shape = {1, maps->descriptor_dim, maps->cells_y, maps->cells_x},
          .data = maps->descriptors},
     };
-    return theo_npz_write(path, arrays, 2, false, err);
+    return theo_npz_write(path, arrays, 2, false, NULL, err);
 }
 
 /* Runs SuperPoint at 480x640 `runs` times after three warm-up runs; times[runs] in milliseconds. */
@@ -87,7 +87,7 @@ static theo_status save_geometry(const char *path, const theo_geometry_maps *map
         {.name = "mask", .dtype = THEO_DTYPE_F32, .rank = 4, .shape = {1, 1, h, w}, .data = maps->mask},
         {.name = "metric_scale", .dtype = THEO_DTYPE_F32, .rank = 1, .shape = {1}, .data = &maps->metric_scale},
     };
-    return theo_npz_write(path, arrays, 4, false, err);
+    return theo_npz_write(path, arrays, 4, false, NULL, err);
 }
 
 /* Runs MoGe-2 at the grid of a 1920x1080 photo; as bench_superpoint. */

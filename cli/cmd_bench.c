@@ -111,7 +111,7 @@ static theo_status make_picture(job *all, theo_error *err) {
             for (int c = 0; c < 3; c++)
                 pixels[(size_t)y * stride + 3 * (size_t)x + (size_t)c] =
                     (uint8_t)(7 * x + 13 * y + 50 * c + 3 * (int)((int64_t)x * y % 31));
-    status = theo_image_encode_png(image, NULL, 0, &all->picture, &all->picture_bytes, err);
+    status = theo_image_encode_png(image, NULL, 0, NULL, &all->picture, &all->picture_bytes, err);
     theo_image_free(image);
     return status;
 }

@@ -144,7 +144,7 @@ static void write_json(const job *all, answer *a) {
 /* All files of one image, and its JSON. */
 static theo_status write_files(job *all, answer *a, theo_error *err) {
     double start = clock_ms();
-    theo_status status = depth_measure(&a->depth, a->geometry, !all->options.apply_mask, all->wishes.pool, err);
+    theo_status status = depth_measure(&a->depth, a->geometry, !all->options.apply_mask, all->engine.pool, err);
     if (!status && all->folder)
         status = depth_write_files(&a->files, a->geometry, a->image, &a->depth, &all->wishes, &a->no_surface, err);
     a->times.encode = clock_ms() - start;
@@ -193,7 +193,7 @@ static bool give_answer(job *all, answer *a) {
 /* One image. False ends the work. */
 static bool run_image(job *all, int index) {
     const input *item = &all->list.items[index];
-    answer a = {.item = item, .files = {.folder = all->folder, .stem = item->stem}};
+    answer a = {.item = item, .files = {.folder = all->folder, .stem = item->stem, .pool = all->engine.pool}};
     theo_image *image;
     theo_geometry *geometry = NULL;
     theo_error err;
@@ -269,7 +269,6 @@ static int run_job(job *all) {
         return code;
     if ((code = engine_needs(&all->engine, THEO_TASK_DEPTH)))
         return code;
-    all->wishes.pool = all->engine.pool;
     if (all->folder && (code = output_folder_make(all->folder)))
         return code;
     if ((code = inputs_read_stdin(&all->list)))

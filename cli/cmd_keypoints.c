@@ -207,7 +207,7 @@ static int take_result(void *user, int index, const theo_image *image, theo_keyp
     bool go_on;
     if (points) {
         answer a = {.item = item, .facts = &all->photos[index], .image = image, .points = points};
-        a.files = (output_files){.folder = all->folder, .stem = item->stem};
+        a.files = (output_files){.folder = all->folder, .stem = item->stem, .pool = all->engine.pool};
         a.times = (stage_times){.decode = a.facts->decode_ms, .network = points->timing};
         go_on = give_answer(all, &a);
         json_free(&a.json);

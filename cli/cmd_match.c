@@ -190,7 +190,7 @@ static theo_status match_pair(job *all, answer *a, theo_error *err) {
 /* Matches, writes and prints. False when stdout takes no more. */
 static bool give_answer(job *all, const pair *item) {
     const int index[2] = {item->a, item->b};
-    answer a = {.pair = item, .files = {.folder = all->folder, .stem = item->stem}};
+    answer a = {.pair = item, .files = {.folder = all->folder, .stem = item->stem, .pool = all->engine.pool}};
     for (int i = 0; i < 2; i++) {
         a.inputs[i] = &all->pairs.images.items[index[i]];
         a.photos[i] = &all->images[index[i]].photo;

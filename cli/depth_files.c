@@ -22,14 +22,15 @@ static theo_status save(const source *s, theo_status made, theo_image *picture, 
 /* Metres are value * scale; 0 is invalid. The scale stands in a text chunk. */
 static theo_status write_depth(const source *s) {
     theo_image *picture;
-    theo_status status = theo_picture_depth(&picture, &s->facts->map, NULL, s->wishes->pool, s->err);
+    theo_status status = theo_picture_depth(&picture, &s->facts->map, NULL, s->files->pool, s->err);
     if (status)
         return status;
     const char *path = output_path(s->files, "depth.png", s->err);
     json_out scale = {0};
     json_double(&scale, s->facts->png_scale);
-    status =
-        path ? theo_image_save_png(picture, path, &(theo_png_text){"theo:depth_scale", scale.text}, 1, s->err) : s->err->status;
+    status = path
+                 ? theo_image_save_png(picture, path, &(theo_png_text){"theo:depth_scale", scale.text}, 1, s->files->pool, s->err)
+                 : s->err->status;
     json_free(&scale);
     theo_image_free(picture);
     return status;
@@ -37,7 +38,7 @@ static theo_status write_depth(const source *s) {
 
 static theo_status write_pictures(const source *s) {
     const theo_geometry *g = s->geometry;
-    theo_pool *pool = s->wishes->pool;
+    theo_pool *pool = s->files->pool;
     theo_image *picture;
     theo_status status = write_depth(s);
     if (status)
@@ -74,11 +75,11 @@ static theo_status write_npz(const source *s) {
 static theo_status write_exr(const source *s) {
     const theo_geometry *g = s->geometry;
     const char *path = output_path(s->files, "depth.exr", s->err);
-    theo_status status = path ? theo_exr_write(path, g->depth, g->width, g->height, 1, s->wishes->pool, s->err) : s->err->status;
+    theo_status status = path ? theo_exr_write(path, g->depth, g->width, g->height, 1, s->files->pool, s->err) : s->err->status;
     if (status)
         return status;
     path = output_path(s->files, "points.exr", s->err);
-    return path ? theo_exr_write(path, g->points, g->width, g->height, 3, s->wishes->pool, s->err) : s->err->status;
+    return path ? theo_exr_write(path, g->points, g->width, g->height, 3, s->files->pool, s->err) : s->err->status;
 }
 
 /* ---- meshes */
@@ -100,7 +101,7 @@ static theo_status write_ply(const source *s, const theo_mesh *mesh) {
     theo_vertices vertices = vertices_of(s, mesh);
     vertices.colors = theo_image_pixels(colors);
     status = theo_ply_write(path, &vertices, mesh->faces, NULL, s->wishes->ply_faces ? mesh->face_count : 0,
-                            "camera axes: x to the right, y down, z forward", s->wishes->pool, s->err);
+                            "camera axes: x to the right, y down, z forward", s->files->pool, s->err);
     theo_image_free(colors);
     return status;
 }
@@ -128,14 +129,14 @@ static theo_status write_glb(const source *s, const theo_mesh *mesh) {
         .texture_height = mesh->height,
     };
     status =
-        theo_glb_write(path, &(theo_glb_scene){.parts = &part, .part_count = 1, .transform = to_gltf}, s->wishes->pool, s->err);
+        theo_glb_write(path, &(theo_glb_scene){.parts = &part, .part_count = 1, .transform = to_gltf}, s->files->pool, s->err);
     theo_buffer_free(texture);
     return status;
 }
 
 static theo_status write_meshes(const source *s, bool *no_surface) {
     theo_mesh *mesh;
-    theo_status status = theo_mesh_from_depth(&mesh, &s->facts->map, s->wishes->edge_threshold, s->wishes->pool, s->err);
+    theo_status status = theo_mesh_from_depth(&mesh, &s->facts->map, s->wishes->edge_threshold, s->files->pool, s->err);
     if (status)
         return status;
     *no_surface = mesh->vertex_count == 0;

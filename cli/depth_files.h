@@ -8,7 +8,6 @@
 typedef struct depth_wishes {
     bool deflate, ply, ply_faces, glb, exr;
     float edge_threshold; /* of meshes and point files */
-    theo_pool *pool;
 } depth_wishes;
 
 /* stem.depth.png, stem.depth_vis.png, stem.normal.png (where there are normals), stem.mask.png, stem.npz, and as wished stem.ply,

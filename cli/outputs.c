@@ -90,12 +90,12 @@ const char *output_path(output_files *files, const char *ending, theo_error *err
 theo_status output_npz(output_files *files, const char *ending, const theo_array *arrays, int count, bool deflate,
                        theo_error *err) {
     const char *path = output_path(files, ending, err);
-    return path ? theo_npz_write(path, arrays, count, deflate, err) : err->status;
+    return path ? theo_npz_write(path, arrays, count, deflate, files->pool, err) : err->status;
 }
 
 theo_status output_png(output_files *files, const char *ending, const theo_image *image, theo_error *err) {
     const char *path = output_path(files, ending, err);
-    return path ? theo_image_save_png(image, path, NULL, 0, err) : err->status;
+    return path ? theo_image_save_png(image, path, NULL, 0, files->pool, err) : err->status;
 }
 
 void output_files_free(output_files *files) {

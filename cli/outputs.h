@@ -18,6 +18,7 @@ bool stdout_failed(void);
 /* The files of one result. Start with {.folder = ..., .stem = ...}; a NULL folder means that no files are wanted. */
 typedef struct output_files {
     const char *folder, *stem; /* DIR/stem.ENDING; the stem may hold '/' */
+    theo_pool *pool;           /* for the writing; may be NULL */
     char *names[12];           /* written so far */
     int count;
 } output_files;

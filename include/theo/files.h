@@ -47,8 +47,10 @@ typedef struct theo_arrays {
     const char *const *metadata_keys, *const *metadata_values;
 } theo_arrays;
 
-/* npz: `deflate` stores (false) or deflates at a fast level (true). zip64 where needed. */
-THEO_API theo_status theo_npz_write(const char *path, const theo_array *arrays, int count, bool deflate, theo_error *err);
+/* npz: `deflate` stores (false) or compresses (true), fast rather than well: numbers lose what their upper bytes have in common.
+ * zip64 where needed. pool: for compression, may be NULL; the bytes do not depend on it. */
+THEO_API theo_status theo_npz_write(const char *path, const theo_array *arrays, int count, bool deflate, theo_pool *pool,
+                                    theo_error *err);
 THEO_API theo_status theo_npz_read(theo_arrays **arrays, const char *path, theo_error *err);
 THEO_API theo_status theo_npy_write(const char *path, const theo_array *array, theo_error *err);
 THEO_API theo_status theo_npy_read(theo_arrays **arrays, const char *path, theo_error *err);

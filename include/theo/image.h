@@ -56,9 +56,10 @@ typedef struct theo_png_text {
     const char *keyword, *text;
 } theo_png_text;
 
-/* Writes an 8- or 16-bit PNG of 1 to 4 channels: beside `path` first, then renamed, so that no half-written file is ever seen. */
+/* Writes an 8- or 16-bit PNG of 1 to 4 channels: beside `path` first, then renamed, so that no half-written file is ever seen.
+ * Made fast rather than small. pool: may be NULL; the bytes do not depend on it. */
 THEO_API theo_status theo_image_save_png(const theo_image *image, const char *path, const theo_png_text *texts, int text_count,
-                                         theo_error *err);
+                                         theo_pool *pool, theo_error *err);
 
 /* A baseline JPEG into memory: gray or colour by the image (alpha is dropped, 16-bit samples give their top 8 bits), colours at
  * full resolution. quality: 1 to 100. Release *data with theo_buffer_free. */
@@ -68,8 +69,8 @@ THEO_API theo_status theo_image_encode_jpeg(const theo_image *image, int quality
 THEO_API theo_status theo_image_to_rgb(theo_image **out, const theo_image *image, theo_error *err);
 
 /* PNG into memory; release *data with theo_buffer_free. */
-THEO_API theo_status theo_image_encode_png(const theo_image *image, const theo_png_text *texts, int text_count, void **data,
-                                           size_t *bytes, theo_error *err);
+THEO_API theo_status theo_image_encode_png(const theo_image *image, const theo_png_text *texts, int text_count, theo_pool *pool,
+                                           void **data, size_t *bytes, theo_error *err);
 THEO_API void theo_buffer_free(void *data);
 
 #ifdef __cplusplus

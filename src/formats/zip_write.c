@@ -1,7 +1,9 @@
 /* Layout: PKWARE APPNOTE 6.3; section numbers in the comments are its. */
 #include "formats/zip_write.h"
 
+#include "base/deflate.h"
 #include "base/error.h"
+#include "base/pool.h"
 #include "formats/bytes.h"
 
 #include <libdeflate.h>
@@ -15,7 +17,6 @@ enum {
     FLAG_UTF8 = 0x0800,
     METHOD_DEFLATE = 8,
     TORCH_ALIGNMENT = 64,
-    DEFLATE_LEVEL = 1,
     LARGEST_STORED_BLOCK = 65535 /* of deflate */
 };
 
@@ -136,6 +137,47 @@ static void add_central(theo_zip_writer *zip, const entry *e) {
         theo_text_add64(text, e->offset);
 }
 
+/* ---------------------------------------------------------------- compression */
+
+/* A body compressed in pieces, each in a slot of its own. */
+typedef struct packed {
+    const uint8_t *body;
+    size_t body_bytes, element;
+    int pieces;
+    uint8_t *slots;
+    size_t *bytes; /* [pieces] */
+    size_t total;  /* 0: not packed, the body is to be stored */
+} packed;
+
+static void pack_piece(void *context, int task, int worker) {
+    packed *p = context;
+    const size_t before = (size_t)task * THEO_DEFLATE_PIECE, rest = p->body_bytes - before;
+    const bool last = task == p->pieces - 1;
+    (void)worker;
+    p->bytes[task] = theo_deflate_piece(p->slots + (size_t)task * theo_deflate_bound(THEO_DEFLATE_PIECE), p->body + before,
+                                        before, last ? rest : THEO_DEFLATE_PIECE, p->element, last);
+}
+
+/* Without memory, and where it gains less than `least` bytes, the body stays as it is. */
+static void pack(packed *p, const void *body, size_t bytes, size_t element, size_t least, theo_pool *pool) {
+    *p = (packed){.body = body, .body_bytes = bytes, .element = element};
+    p->pieces = (int)((bytes + THEO_DEFLATE_PIECE - 1) / THEO_DEFLATE_PIECE);
+    p->slots = theo_alloc_aligned((size_t)p->pieces * theo_deflate_bound(THEO_DEFLATE_PIECE));
+    p->bytes = theo_alloc((size_t)p->pieces, sizeof *p->bytes);
+    if (!p->slots || !p->bytes)
+        return;
+    theo_pool_run(pool, p->pieces, pack_piece, p);
+    for (int i = 0; i < p->pieces; i++)
+        p->total += p->bytes[i];
+    if (p->total + least > bytes)
+        p->total = 0;
+}
+
+static void free_packed(const packed *p) {
+    theo_free_aligned(p->slots);
+    theo_free(p->bytes);
+}
+
 /* The deflate stream of head and body: the head as a stored block that is not the last one, which ends on a byte, then the body's
  * own blocks. Saves a copy of both into one buffer. */
 static size_t make_stored_block(uint8_t out[5], size_t bytes) {
@@ -145,26 +187,22 @@ static size_t make_stored_block(uint8_t out[5], size_t bytes) {
     return 5;
 }
 
-/* The compressed body, or NULL where it would not be smaller (or memory is short): then the entry is stored. */
-static void *deflate_body(const void *body, size_t bytes, size_t room, size_t *made) {
-    struct libdeflate_compressor *deflate = libdeflate_alloc_compressor(DEFLATE_LEVEL);
-    void *out = deflate ? theo_alloc(room, 1) : NULL;
-    *made = out ? libdeflate_deflate_compress(deflate, body, bytes, out, room) : 0;
-    libdeflate_free_compressor(deflate);
-    if (*made)
-        return out;
-    theo_free(out);
-    return NULL;
+static theo_status append_packed(theo_zip_writer *zip, const packed *p, theo_error *err) {
+    for (int i = 0; i < p->pieces; i++)
+        THEO_TRY(append(zip, p->slots + (size_t)i * theo_deflate_bound(THEO_DEFLATE_PIECE), p->bytes[i], err));
+    return THEO_OK;
 }
 
-static theo_status write_entry(theo_zip_writer *zip, entry *e, const void *head, size_t head_bytes, const void *body,
-                               size_t body_bytes, theo_error *err) {
+/* ---------------------------------------------------------------- entries */
+
+static theo_status write_entry(theo_zip_writer *zip, entry *e, const void *head, size_t head_bytes, const packed *body,
+                               theo_error *err) {
     uint8_t block[5];
     THEO_TRY(write_local(zip, e, err));
     if (e->deflated)
         THEO_TRY(append(zip, block, make_stored_block(block, head_bytes), err));
     THEO_TRY(append(zip, head, head_bytes, err));
-    THEO_TRY(append(zip, body, body_bytes, err));
+    THEO_TRY(e->deflated ? append_packed(zip, body, err) : append(zip, body->body, body->body_bytes, err));
     if (zip->style == THEO_ZIP_TORCH)
         THEO_TRY(write_descriptor(zip, e, err));
     add_central(zip, e);
@@ -173,7 +211,7 @@ static theo_status write_entry(theo_zip_writer *zip, entry *e, const void *head,
 }
 
 theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body,
-                         size_t body_bytes, bool deflate, theo_error *err) {
+                         size_t body_bytes, size_t element, theo_error *err) {
     if (strlen(name) > UINT16_MAX)
         return theo_fail(err, THEO_ARGUMENT, zip->file.path, NULL, "a name is longer than a zip archive can hold");
     entry e = {.name = name, .bytes = (uint64_t)head_bytes + body_bytes, .offset = zip->at};
@@ -182,18 +220,15 @@ theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *hea
         e.crc = libdeflate_crc32(e.crc, head, head_bytes);
     if (body_bytes)
         e.crc = libdeflate_crc32(e.crc, body, body_bytes);
-    void *packed = NULL;
-    size_t made;
-    if (deflate && body_bytes > 64 && head_bytes <= LARGEST_STORED_BLOCK)
-        packed = deflate_body(body, body_bytes, body_bytes - 8, &made); /* must win more than the stored block's 5 bytes */
-    if (packed) {
+    packed p = {.body = body, .body_bytes = body_bytes};
+    if (element && body_bytes > 64 && head_bytes <= LARGEST_STORED_BLOCK)
+        pack(&p, body, body_bytes, element, 8, zip->pool); /* must win more than the stored block's 5 bytes */
+    if (p.total) {
         e.deflated = true;
-        e.data_bytes = 5 + head_bytes + made;
-        body = packed;
-        body_bytes = made;
+        e.data_bytes = 5 + head_bytes + p.total;
     }
-    theo_status status = write_entry(zip, &e, head, head_bytes, body, body_bytes, err);
-    theo_free(packed);
+    const theo_status status = write_entry(zip, &e, head, head_bytes, &p, err);
+    free_packed(&p);
     return status;
 }
 

@@ -17,12 +17,14 @@ typedef struct theo_zip_writer {
     uint64_t entries;
     theo_text directory; /* central directory so far */
     uint32_t limit;      /* numbers from here on go to zip64 records: UINT32_MAX. Tests lower it */
+    theo_pool *pool;     /* for compression: NULL (the calling thread) until set */
 } theo_zip_writer;
 
 theo_status theo_zip_create(theo_zip_writer *zip, const char *path, theo_zip_style style, theo_error *err);
-/* An entry that consists of head followed by body. `deflate` compresses the body (PLAIN only) unless that gains nothing. */
+/* An entry that consists of head followed by body. `element`: 0, or the body (PLAIN only) is compressed as elements of that many
+ * bytes (base/deflate.h) unless that gains nothing. */
 theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body,
-                         size_t body_bytes, bool deflate, theo_error *err);
+                         size_t body_bytes, size_t element, theo_error *err);
 /* Writes the directory and gives the file its name. The writer is closed also on failure. */
 theo_status theo_zip_finish(theo_zip_writer *zip, theo_error *err);
 /* Removes what was written; nothing happens after theo_zip_finish. */

@@ -55,7 +55,7 @@ static void test_npz(bool deflate) {
     memcpy(all, samples, sizeof samples);
     all[SAMPLES] = (theo_array){.name = "text", .dtype = THEO_DTYPE_TEXT, .data = text};
     all[SAMPLES + 1] = (theo_array){.name = "empty", .dtype = THEO_DTYPE_TEXT, .data = ""};
-    CHECK_MSG(theo_npz_write(scratch("a.npz"), all, SAMPLES + 2, deflate, &err) == THEO_OK, "%s", err.message);
+    CHECK_MSG(theo_npz_write(scratch("a.npz"), all, SAMPLES + 2, deflate, NULL, &err) == THEO_OK, "%s", err.message);
     CHECK_MSG(theo_npz_read(&arrays, scratch("a.npz"), &err) == THEO_OK, "%s", err.message);
     if (!arrays)
         return;
@@ -67,7 +67,7 @@ static void test_npz(bool deflate) {
     CHECK(!theo_arrays_find(arrays, "none"));
     theo_arrays_free(arrays);
 
-    CHECK(theo_npz_write(scratch("a.npz"), NULL, 0, deflate, &err) == THEO_OK);
+    CHECK(theo_npz_write(scratch("a.npz"), NULL, 0, deflate, NULL, &err) == THEO_OK);
     CHECK(theo_npz_read(&arrays, scratch("a.npz"), &err) == THEO_OK && arrays->count == 0);
     theo_arrays_free(arrays);
 }
@@ -80,7 +80,7 @@ static void test_sizes(void) {
     size_t bytes[2];
     for (int deflate = 0; deflate < 2; deflate++) {
         theo_array array = {.name = "z", .dtype = THEO_DTYPE_U8, .rank = 1, .shape = {sizeof zeros}, .data = zeros};
-        CHECK(theo_npz_write(scratch("z.npz"), &array, 1, deflate, &err) == THEO_OK);
+        CHECK(theo_npz_write(scratch("z.npz"), &array, 1, deflate, NULL, &err) == THEO_OK);
         CHECK(theo_map_open(&map, scratch("z.npz"), &err) == THEO_OK);
         bytes[deflate] = map.bytes;
         theo_map_close(&map);
@@ -143,18 +143,18 @@ static void test_refused(void) {
     };
     int before = scratch_count();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        CHECK_MSG(theo_npz_write(scratch("bad.npz"), &bad[i], 1, false, &err) == THEO_ARGUMENT, "%zu", i);
+        CHECK_MSG(theo_npz_write(scratch("bad.npz"), &bad[i], 1, false, NULL, &err) == THEO_ARGUMENT, "%zu", i);
         CHECK_MSG(theo_npy_write(scratch("bad.npy"), &bad[i], &err) == THEO_ARGUMENT, "%zu", i);
         CHECK_MSG(theo_safetensors_write(scratch("bad.safetensors"), &bad[i], 1, NULL, NULL, 0, &err) == THEO_ARGUMENT, "%zu", i);
     }
     const theo_array twice[2] = {samples[0], samples[0]}, brain = {"a", THEO_DTYPE_BF16, 0, {0}, numbers},
                      reserved = {"__metadata__", THEO_DTYPE_U8, 0, {0}, numbers};
-    CHECK(theo_npz_write(scratch("bad.npz"), twice, 2, false, &err) == THEO_ARGUMENT && strstr(err.message, "f8"));
-    CHECK(theo_npz_write(scratch("bad.npz"), &brain, 1, false, &err) == THEO_UNSUPPORTED);
+    CHECK(theo_npz_write(scratch("bad.npz"), twice, 2, false, NULL, &err) == THEO_ARGUMENT && strstr(err.message, "f8"));
+    CHECK(theo_npz_write(scratch("bad.npz"), &brain, 1, false, NULL, &err) == THEO_UNSUPPORTED);
     CHECK(theo_safetensors_write(scratch("bad.safetensors"), &reserved, 1, NULL, NULL, 0, &err) == THEO_ARGUMENT);
     const char *doubled[] = {"k", "k"};
     CHECK(theo_safetensors_write(scratch("bad.safetensors"), samples, 1, doubled, doubled, 2, &err) == THEO_ARGUMENT);
-    CHECK(theo_npz_write("no/such/folder/a.npz", samples, 1, false, &err) == THEO_MISSING);
+    CHECK(theo_npz_write("no/such/folder/a.npz", samples, 1, false, NULL, &err) == THEO_MISSING);
     CHECK(theo_npz_read(&arrays, "no/such/file.npz", &err) == THEO_MISSING && !arrays);
     CHECK(theo_npz_read(&arrays, scratch("a.npy"), &err) == THEO_CONTAINER && !arrays);
     CHECK(theo_npy_read(&arrays, scratch("a.npz"), &err) == THEO_CONTAINER && !arrays);

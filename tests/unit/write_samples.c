@@ -33,9 +33,9 @@ static theo_status write_zip64(const char *name, theo_error *err) {
     theo_zip_writer zip;
     THEO_TRY(theo_zip_create(&zip, name, THEO_ZIP_PLAIN, err));
     zip.limit = 0;
-    theo_status status = theo_zip_add(&zip, "stored", "head", 4, "body", 4, false, err);
+    theo_status status = theo_zip_add(&zip, "stored", "head", 4, "body", 4, 0, err);
     if (!status)
-        status = theo_zip_add(&zip, "deflated", "head", 4, bytes, sizeof bytes, true, err);
+        status = theo_zip_add(&zip, "deflated", "head", 4, bytes, sizeof bytes, 1, err);
     if (!status)
         return theo_zip_finish(&zip, err);
     theo_zip_abandon(&zip);
@@ -46,8 +46,8 @@ static theo_status write_all(const char *folder, theo_error *err) {
     static const char *const key = "format", *const value = "pt";
     theo_torch_options zip = {.state_key = "model", .config_json = "{\"model_config\": {\"a\": [1, null, 0.5, \"b\"]}}"},
                        legacy = {.legacy = true};
-    THEO_TRY(theo_npz_write(in(folder, "stored.npz"), arrays, ARRAYS, false, err));
-    THEO_TRY(theo_npz_write(in(folder, "deflated.npz"), arrays, ARRAYS, true, err));
+    THEO_TRY(theo_npz_write(in(folder, "stored.npz"), arrays, ARRAYS, false, NULL, err));
+    THEO_TRY(theo_npz_write(in(folder, "deflated.npz"), arrays, ARRAYS, true, NULL, err));
     THEO_TRY(write_zip64(in(folder, "zip64.zip"), err));
     THEO_TRY(theo_npy_write(in(folder, "matrix.npy"), &arrays[0], err));
     THEO_TRY(theo_safetensors_write(in(folder, "tensors.safetensors"), arrays, TENSORS, &key, &value, 1, err));
