@@ -156,6 +156,7 @@ typedef struct source {
     size_t row_bytes;
     int width;
     theo_row_rule rule;
+    const theo_plane *plane; /* of a window */
 } source;
 
 typedef struct parts {
@@ -241,6 +242,22 @@ void theo_resize_u8(const theo_resize *resize, uint8_t *dst, size_t dst_row_byte
 
 /* ---------------------------------------------------------------- planes of images */
 
+/* Row y of the window: fill, pixels, fill. */
+static const uint8_t *window_row(const source *s, int y, uint8_t *scratch) {
+    const theo_plane *p = s->plane;
+    const int channels = theo_row_channels(&s->rule), row = y + p->window_y;
+    const int right = p->window_x + p->window_width < s->width ? p->window_x + p->window_width : s->width;
+    const int left = p->window_x > 0 ? p->window_x : 0, count = row >= 0 && row < p->image->height ? right - left : 0;
+    const size_t before = count > 0 ? (size_t)(left - p->window_x) * (size_t)channels : 0;
+    const size_t made = count > 0 ? (size_t)count * (size_t)channels : 0;
+    memset(scratch, p->fill, (size_t)p->window_width * (size_t)channels);
+    if (!made)
+        return scratch;
+    const uint8_t *from =
+        s->pixels + (size_t)row * s->row_bytes + (size_t)(left * p->image->channels) * theo_pixel_bytes(p->image->type);
+    return theo_row_u8(scratch + before, from, count, &s->rule) ? scratch : NULL;
+}
+
 static theo_row_rule rule_of(const theo_plane *p) {
     return (theo_row_rule){.channels = p->image->channels, .type = p->image->type, .pick = p->pick, .bgr = p->bgr};
 }
@@ -251,8 +268,8 @@ int theo_plane_channels(const theo_plane *plane) {
 }
 
 static theo_resize resize_of(const theo_plane *p) {
-    return (theo_resize){.src_width = p->image->width,
-                         .src_height = p->image->height,
+    return (theo_resize){.src_width = p->window_width ? p->window_width : p->image->width,
+                         .src_height = p->window_width ? p->window_height : p->image->height,
                          .dst_width = p->width,
                          .dst_height = p->height,
                          .channels = theo_plane_channels(p),
@@ -269,7 +286,8 @@ theo_status theo_plane_resize(const theo_plane *plane, uint8_t *dst, void *works
     const theo_resize resize = resize_of(plane);
     source from = {
         .pixels = image->pixels, .row_bytes = theo_image_row_bytes(image), .width = image->width, .rule = rule_of(plane)};
-    from.row = theo_row_is_copy(&from.rule) ? plain_row : converted_row;
+    from.row = plane->window_width ? window_row : theo_row_is_copy(&from.rule) ? plain_row : converted_row;
+    from.plane = plane;
     if (!run(&resize, dst, (size_t)plane->width * (size_t)resize.channels, &from, workspace))
         return theo_fail(err, THEO_ARGUMENT, NULL, "image",
                          "a float image holds NaN or infinity: its samples must be finite, in [0, 1]");

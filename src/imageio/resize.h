@@ -25,6 +25,10 @@ typedef struct theo_plane {
     bool bgr;
     int width, height; /* of the result */
     theo_filter filter;
+    /* What is resized: the whole image where window_width is 0, else this rectangle of it, which may reach beyond the image; what
+     * lies outside has the value `fill` in every channel. */
+    int window_x, window_y, window_width, window_height;
+    uint8_t fill;
 } theo_plane;
 
 /* Channels of the result: 1 (red, luma), or with THEO_PICK_COLOR 1 or 3. */

@@ -1,6 +1,7 @@
 #include "models/dust3r_run.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "models/dust3r_input.h"
 #include "models/scratch.h"
 #include <string.h>
 
@@ -170,18 +171,12 @@ size_t theo_dust3r_feature_floats(const theo_dust3r *n, theo_dust3r_grid grid) {
     return (size_t)grid.rows * (size_t)grid.columns * (size_t)n->config.enc_width;
 }
 
-/* (u / 255 - 0.5) / 0.5 in single precision, step by step as the original computes it. */
-static void fill_table(float table[256]) {
-    for (int u = 0; u < 256; u++)
-        table[u] = ((float)u / 255.0f - 0.5f) / 0.5f;
-}
-
 static void fill_image(theo_plan *plan, theo_tensor input, const theo_dust3r_image *image) {
     int pitch;
     float *out = theo_plan_data(plan, input, &pitch);
     size_t pixels = (size_t)input.h * (size_t)input.w;
     float table[256];
-    fill_table(table);
+    theo_dust3r_byte_table(table);
     for (size_t i = 0; i < pixels; i++, out += pitch)
         for (size_t c = 0; c < 3; c++)
             out[c] = image->planes ? image->planes[c * pixels + i] : table[image->bytes[3 * i + c]];

@@ -1,9 +1,11 @@
 """Golden cases of DUSt3R: the network stage by stage and as a session runs it, and what follows the network."""
 import ctypes as c
+import hashlib
 import json
 
 import numpy as np
 
+import cases
 import library as lib
 
 DEPTH = {"exp": 0, "linear": 1, "square": 2}
@@ -116,4 +118,103 @@ def run_activation(machine, case):
         yield item.verdict(x)
 
 
-KINDS = {"tiny": run_tiny, "loader": run_loader, "activation": run_activation}
+# ------------------------------------------------------------------ before the network
+
+FIT = {"pad": 0, "crop": 1, "native": 2}
+FILTERS = ["bilinear", "bicubic", "lanczos"]
+OUT = ("net_width", "net_height", "filter", "offset_x", "offset_y", "square", "resized_width", "resized_height", "crop_x", "crop_y")
+
+
+class Frame(c.Structure):
+    _fields_ = [(name, c.c_int) for name in ("fit", "size", "patch", "square_ok", *OUT)]
+
+
+def frame_of(machine, options, width, height):
+    frame = Frame(FIT[options["preprocess"]], options["size"], options.get("patch_size") or 16, bool(options.get("square_ok")))
+    machine.library.call(machine.library.stages.stage_dust3r_frame, c.byref(frame), width, height)
+    return frame
+
+
+def network_image(machine, options, image):
+    """(frame, bytes [h, w, 3], mask [h, w]) of a photo."""
+    frame = frame_of(machine, options, image.width, image.height)
+    rgb = np.zeros((frame.net_height, frame.net_width, 3), np.uint8)
+    mask = np.zeros(rgb.shape[:2], np.uint8)
+    machine.library.call(machine.library.stages.stage_dust3r_input, c.byref(frame), c.byref(image), lib.pointer(rgb, c.c_uint8),
+                         lib.pointer(mask, c.c_uint8))
+    return frame, rgb, mask
+
+
+def frame_facts(o, frame, rgb, mask, image):
+    h, w = mask.shape
+    facts = {"outcome": "ok", "h": h, "w": w, "hw": [h, w], "u8": rgb, "u8_mean": rgb.mean(),
+             "u8_sha256": hashlib.sha256(rgb.tobytes()).hexdigest(), "mask_true": int(mask.sum()),
+             "mask_sha256": hashlib.sha256(mask.tobytes()).hexdigest(), "true_shape": [[h, w]], "filter": FILTERS[frame.filter],
+             "resized_w": frame.resized_width, "resized_h": frame.resized_height,
+             "crop_box": [frame.crop_x, frame.crop_y, frame.crop_x + w, frame.crop_y + h]}
+    facts["u8_grid6x6"] = rgb[[(2 * k + 1) * h // 12 for k in range(6)]][:, [(2 * k + 1) * w // 12 for k in range(6)]]
+    facts["record"] = {"mode": o["preprocess"], "orig_w": image.width, "orig_h": image.height, "offx": frame.offset_x,
+                       "offy": frame.offset_y, "pad_side": frame.square, "out_size": o["size"]}
+    return facts
+
+
+def png_pixels(machine, path):
+    with machine.library.loaded(path) as image:
+        return machine.library.pixels(image)
+
+
+def run_preprocess(machine, case):
+    o, photo = case.options, case.inputs[0].path()
+    is_jpeg = photo.lower().endswith((".jpg", ".jpeg"))
+    try:
+        with machine.library.loaded(photo, orientation=o["orientation"]) as image:
+            facts = frame_facts(o, *network_image(machine, o, image), image)
+    except lib.Failure as failure:
+        facts = {"outcome": "error", "error": str(failure)}
+    for item in case.expected:
+        if item.name == "u8_sha256" and is_jpeg and item.spec.get("optional"):
+            continue
+        if item.name not in facts:
+            yield False, f"{item.name}: {facts}"
+        elif item.name == "record":
+            yield facts["record"] == item.value(), f"record: {facts['record']}"
+        elif item.name == "u8":
+            yield cases.compare("u8", facts["u8"], png_pixels(machine, item.path()), item.tolerance())
+        else:
+            yield item.verdict(facts[item.name])
+
+
+def mapped(machine, options, camera, xy):
+    """(fx, fy, cx, cy) and a point of the photo, in the network's pixels."""
+    frame = frame_of(machine, options, options["width"], options["height"])
+    camera, xy = np.array(camera, float), np.array(xy, float)
+    to = np.zeros(4), np.zeros(2)
+    machine.library.call(machine.library.stages.stage_dust3r_map, c.byref(frame), options["width"], options["height"],
+                         *(lib.pointer(x, c.c_double) for x in (camera, xy, *to)))
+    return to
+
+
+def run_k_mapping(machine, case):
+    K = np.array(case.input("K"), float)
+    for item in case.expected:
+        (fx, fy, cx, cy), _ = mapped(machine, {**case.options, **item.spec["options"]}, [K[0, 0], K[1, 1], K[0, 2], K[1, 2]], [0, 0])
+        yield item.verdict(np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]))
+
+
+def run_pixel_map(machine, case):
+    _, xy = mapped(machine, case.options, [1, 1, 0, 0], case.input("xy"))
+    for item in case.expected:
+        yield item.verdict(xy)
+
+
+def run_norm_lut(machine, case):
+    table = np.zeros(case.options["bytes"], np.float32)
+    machine.library.stages.stage_dust3r_bytes(lib.pointer(table))
+    for item in case.expected:
+        yield item.verdict(table)
+
+
+KINDS = {
+    "tiny": run_tiny, "loader": run_loader, "activation": run_activation, "preprocess": run_preprocess,
+    "k-mapping": run_k_mapping, "pixel-map": run_pixel_map, "norm-lut": run_norm_lut,
+}

@@ -27,6 +27,11 @@ class Image(c.Structure):
                 ("format", c.c_char_p), ("owner", voidp)]
 
 
+class DecodeOptions(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("orientation", c.c_int), ("allow_truncated", c.c_bool), ("max_pixels", c.c_int64),
+                ("keep_16_bit", c.c_bool), ("keep_alpha", c.c_bool), ("channels", c.c_int)]
+
+
 class ModelOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("threads", c.c_int), ("pool", voidp), ("precision", c.c_char_p), ("bn_eps", c.c_double),
                 ("verify_checksums", c.c_bool), ("log", voidp), ("log_user", voidp)]
@@ -128,9 +133,11 @@ class Library:
         return image
 
     @contextlib.contextmanager
-    def loaded(self, path):
-        image = c.POINTER(Image)()
-        self.call(self.theo.theo_image_load, c.byref(image), path.encode(), None)
+    def loaded(self, path, orientation="ignore"):
+        image, options = c.POINTER(Image)(), DecodeOptions()
+        self.theo.theo_decode_options_init(c.byref(options))
+        options.orientation = ("ignore", "apply").index(orientation)
+        self.call(self.theo.theo_image_load, c.byref(image), path.encode(), c.byref(options))
         try:
             yield image.contents
         finally:

@@ -1,6 +1,8 @@
 /* stages_dust3r.c - a library for tests: DUSt3R stage by stage, and as a session runs it. Driven by dust3r.py. */
 #include "base/error.h"
+#include "models/dust3r_input.h"
 #include "models/dust3r_run.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -190,4 +192,72 @@ void stage_dust3r_activate(int depth, int conf, double conf_min, double conf_max
     theo_dust3r_output rule = {(theo_depth_mode)depth, (theo_conf_mode)conf, conf_min, conf_max};
     for (int i = 0; i < count; i++)
         theo_dust3r_activate(&rule, raw + 4 * i, points + 3 * i, &confidence[i]);
+}
+
+/* ---------------------------------------------------------------- before the network */
+
+typedef struct stage_frame {
+    int fit, size, patch, square_ok;                                                                              /* in */
+    int net_width, net_height, filter, offset_x, offset_y, square, resized_width, resized_height, crop_x, crop_y; /* out */
+} stage_frame;
+THEO_API theo_status stage_dust3r_frame(stage_frame *frame, int width, int height, theo_error *err);
+THEO_API theo_status stage_dust3r_input(const stage_frame *frame, const theo_image *image, uint8_t *rgb, uint8_t *mask,
+                                        theo_error *err);
+THEO_API theo_status stage_dust3r_map(const stage_frame *frame, int width, int height, const double *camera, const double *xy,
+                                      double *camera_out, double *xy_out, theo_error *err);
+
+THEO_API void stage_dust3r_bytes(float *table);
+void stage_dust3r_bytes(float *table) {
+    theo_dust3r_byte_table(table);
+}
+
+static theo_status frame_of(theo_dust3r_frame *f, const stage_frame *s, int width, int height, theo_error *err) {
+    theo_dust3r_frame_options o = {(theo_dust3r_fit)s->fit, s->size, s->patch, s->square_ok != 0};
+    return theo_dust3r_frame_of(f, width, height, &o, err);
+}
+
+theo_status stage_dust3r_frame(stage_frame *s, int width, int height, theo_error *err) {
+    theo_dust3r_frame f;
+    THEO_TRY(frame_of(&f, s, width, height, err));
+    s->net_width = f.net_width;
+    s->net_height = f.net_height;
+    s->filter = (int)f.filter;
+    s->offset_x = f.offset_x;
+    s->offset_y = f.offset_y;
+    s->square = f.square;
+    s->resized_width = f.resized_width;
+    s->resized_height = f.resized_height;
+    s->crop_x = f.crop_x;
+    s->crop_y = f.crop_y;
+    return THEO_OK;
+}
+
+theo_status stage_dust3r_input(const stage_frame *s, const theo_image *image, uint8_t *rgb, uint8_t *mask, theo_error *err) {
+    theo_dust3r_frame f;
+    theo_dust3r_input input = {.workspace = {.data = NULL}};
+    THEO_TRY(frame_of(&f, s, image->width, image->height, err));
+    theo_status status = theo_dust3r_input_fill(&input, image, false, &f, rgb, err);
+    theo_dust3r_frame_mask(&f, mask);
+    theo_dust3r_input_free(&input);
+    return status;
+}
+
+/* camera: fx, fy, cx, cy. Both go to the network's pixels, and back into the arguments' copies within 1e-9, which is checked. */
+theo_status stage_dust3r_map(const stage_frame *s, int width, int height, const double *camera, const double *xy,
+                             double *camera_out, double *xy_out, theo_error *err) {
+    theo_dust3r_frame f;
+    THEO_TRY(frame_of(&f, s, width, height, err));
+    theo_intrinsics c = theo_dust3r_intrinsics_to_net(&f, (theo_intrinsics){camera[0], camera[1], camera[2], camera[3]});
+    theo_intrinsics back = theo_dust3r_intrinsics_to_photo(&f, c);
+    const double there[4] = {c.fx, c.fy, c.cx, c.cy}, again[4] = {back.fx, back.fy, back.cx, back.cy};
+    double xy_again[2];
+    theo_dust3r_frame_to_net(&f, xy, 1, xy_out);
+    theo_dust3r_frame_to_photo(&f, xy_out, 1, xy_again);
+    for (int i = 0; i < 4; i++) {
+        camera_out[i] = there[i];
+        if (fabs(again[i] - camera[i]) > 1e-9 * (1 + fabs(camera[i])) ||
+            (i < 2 && fabs(xy_again[i] - xy[i]) > 1e-9 * (1 + fabs(xy[i]))))
+            return theo_fail(err, THEO_INTERNAL, NULL, NULL, "a map to the network's pixels and back does not return");
+    }
+    return THEO_OK;
 }
