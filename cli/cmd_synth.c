@@ -5,16 +5,66 @@
 #include "outputs.h"
 #include "text_file.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <theo/files.h>
 #include <theo/inspect.h>
 
 static const option_spec synth_options[] = {
     {"config", 0, OPTION_FILE, "FILE", 0, 0, "the published one", "JSON object with the channel plan"},
+    {"override", 0, OPTION_FILE, "FILE", 0, 0, NULL,
+     "take the tensors of this safetensors file instead of the formula's (OUT.safetensors only)"},
     {0},
 };
 
 static const option_group groups[] = {{"Options", synth_options}, {"Help", help_option}, {0}};
+
+/* Replaces the tensors of `path` that `other` has too, which must be of the same type and shape. */
+static theo_status replace(theo_array *arrays, int count, const theo_arrays *other, const char *other_path, theo_error *err) {
+    for (int i = 0; i < other->count; i++) {
+        const theo_array *from = &other->items[i];
+        theo_array *to = NULL;
+        for (int k = 0; k < count && !to; k++)
+            to = strcmp(arrays[k].name, from->name) == 0 ? &arrays[k] : NULL;
+        bool fits = to && to->dtype == from->dtype && to->rank == from->rank;
+        for (int axis = 0; fits && axis < to->rank; axis++)
+            fits = to->shape[axis] == from->shape[axis];
+        if (!fits) {
+            char *reason = text_format("%s: the model has no tensor of that name, type and shape", from->name);
+            output_fail(err, THEO_SHAPE, other_path, reason);
+            free(reason);
+            return THEO_SHAPE;
+        }
+        to->data = from->data;
+    }
+    return THEO_OK;
+}
+
+static theo_status override(const char *path, const char *other_path, theo_error *err) {
+    theo_arrays *made = NULL, *other = NULL;
+    theo_status status = theo_safetensors_read(&other, other_path, err);
+    if (!status)
+        status = theo_safetensors_read(&made, path, err);
+    if (!status) {
+        theo_array *arrays = memory_new((size_t)made->count, sizeof *arrays);
+        memcpy(arrays, made->items, (size_t)made->count * sizeof *arrays);
+        status = replace(arrays, made->count, other, other_path, err);
+        if (!status)
+            status = theo_safetensors_write(path, arrays, made->count, made->metadata_keys, made->metadata_values,
+                                            made->metadata_count, err);
+        free(arrays);
+    }
+    theo_arrays_free(made);
+    theo_arrays_free(other);
+    return status;
+}
+
+static bool is_safetensors(const char *path) {
+    static const char ending[] = ".safetensors";
+    size_t length = strlen(path), n = sizeof ending - 1;
+    return length > n && strcmp(path + length - n, ending) == 0;
+}
 
 static int run(const arguments *args) {
     if (args->operand_count != 2)
@@ -24,11 +74,16 @@ static int run(const arguments *args) {
     int code = catalog_check(name);
     if (code)
         return code;
+    const char *override_path = option_text(args, "override", NULL);
+    if (override_path && !is_safetensors(path))
+        return usage_error("--override needs an OUT that ends in .safetensors, not %s", path);
     if (config_path && !(config = text_file_read(config_path)))
         return usage_error("--config %s: %s", config_path, strerror(errno));
     theo_error err;
     theo_status status = theo_synthesize(name, config, path, &err);
     free(config);
+    if (!status && override_path && (status = override(path, override_path, &err)))
+        remove(path); /* only the formula's tensors: not what was asked for */
     if (status) {
         message_error("%s", err.message);
         bool of_the_file = strcmp(err.file, path) == 0 && status != THEO_ARGUMENT; /* it could not be written */

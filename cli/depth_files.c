@@ -89,17 +89,22 @@ static theo_vertices vertices_of(const source *s, const theo_mesh *mesh) {
         .count = mesh->vertex_count, .rows = mesh->pixels, .positions = s->geometry->points, .normals = s->geometry->normal};
 }
 
+static bool is_plain_rgb(const theo_image *photo) {
+    return photo->channels == 3 && photo->type == THEO_U8 &&
+           (photo->row_bytes == 0 || photo->row_bytes == 3 * (size_t)photo->width);
+}
+
 /* In the camera's axes, coloured by the photo. */
 static theo_status write_ply(const source *s, const theo_mesh *mesh) {
     const char *path = output_path(s->files, "ply", s->err);
-    theo_image *colors;
+    theo_image *colors = NULL;
     if (!path)
         return s->err->status;
-    theo_status status = theo_image_to_rgb(&colors, s->photo, s->err);
+    theo_status status = is_plain_rgb(s->photo) ? THEO_OK : theo_image_to_rgb(&colors, s->photo, s->err);
     if (status)
         return status;
     theo_vertices vertices = vertices_of(s, mesh);
-    vertices.colors = theo_image_pixels(colors);
+    vertices.colors = colors ? theo_image_pixels(colors) : s->photo->pixels;
     status = theo_ply_write(path, &vertices, mesh->faces, NULL, s->wishes->ply_faces ? mesh->face_count : 0,
                             "camera axes: x to the right, y down, z forward", s->files->pool, s->err);
     theo_image_free(colors);

@@ -142,7 +142,8 @@ static const uint8_t *row_at(const strips *p, size_t y, uint8_t *swapped) {
 static inline int paeth(int left, int up, int corner) {
     const int to_left = abs(up - corner), to_up = abs(left - corner), to_corner = abs(left + up - 2 * corner);
     const int other = to_up <= to_corner ? up : corner;
-    return (to_left <= to_up) & (to_left <= to_corner) ? left : other;
+    const bool is_left = (to_left <= to_up) & (to_left <= to_corner);
+    return is_left ? left : other;
 }
 
 /* up: the row above; NULL, which counts as zeros, for none: Paeth's choice is then always the left one. */

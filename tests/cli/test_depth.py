@@ -3,6 +3,7 @@ import io
 import json
 import math
 import os
+import struct
 import subprocess
 import sys
 
@@ -99,6 +100,25 @@ class Depth(CliTest):
         Image.fromarray(np.arange(64 * 64, dtype=np.uint16).reshape(64, 64) * 16).save(self.path("deep.png"))
         (told,) = self.depth(self.path("deep.png"))
         self.assertEqual((told["width"], told["height"]), (64, 64))
+
+    def tensor_file(self, name, tensor, values, shape):
+        """A safetensors file with one tensor."""
+        raw = np.asarray(values, "<f4").tobytes()
+        header = json.dumps({tensor: {"dtype": "F32", "shape": shape, "data_offsets": [0, len(raw)]}}).encode()
+        return self.write(name, struct.pack("<Q", len(header)) + header + raw)
+
+    def test_override_of_formula_weights(self):
+        photo, made = self.image("photo.png"), self.path("made.safetensors")
+        synth = ["synth", "moge-2-vits-normal", made, "--config", self.path("config.json")]
+        for bias, coverage in ((50, 1), (-50, 0)):
+            self.check(0, *synth, "--override", self.tensor_file("o.safetensors", "mask_head.output_blocks.4.bias", [bias], [1]))
+            told = self.answer("depth", "--model", made, "--tokens", "40", photo)
+            self.assertAlmostEqual(told["mask_coverage"], coverage, delta=0.2)
+        bad = self.tensor_file("bad.safetensors", "mask_head.output_blocks.4.bias", [1, 2], [2])
+        self.check(2, *synth, "--override", bad, says=["bad.safetensors", "mask_head.output_blocks.4.bias"])
+        self.assertFalse(os.path.exists(made))
+        self.check(2, *synth, "--override", self.path("missing.safetensors"), says="missing.safetensors")
+        self.check(2, "synth", "moge-2-vits-normal", self.path("made.pt"), "--override", bad, says=["--override", "made.pt"])
 
     def surface(self, photo, *options):
         """(JSON, PLY, GLB, npz) of a photo with every file."""

@@ -34,7 +34,7 @@ static void check_stream(size_t size, size_t bytes, const char *what) {
     size_t used, got;
     struct libdeflate_decompressor *inflater = libdeflate_alloc_decompressor();
     memset(back, 0x5a, bytes + 1);
-    const int code = libdeflate_deflate_decompress_ex(inflater, out, size, back, bytes, &used, &got);
+    const int code = (int)libdeflate_deflate_decompress_ex(inflater, out, size, back, bytes, &used, &got);
     CHECK_MSG(code == 0 && got == bytes && used == size && memcmp(back, data, bytes) == 0, "libdeflate, %s, %zu bytes: %d", what,
               bytes, code);
     libdeflate_free_decompressor(inflater);

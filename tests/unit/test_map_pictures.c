@@ -168,7 +168,7 @@ static theo_image *gradient(int width, int height, int channels, theo_pixel type
 static void test_jpeg(void) {
     for (int channels = 1; channels <= 4; channels++)
         for (int type = THEO_U8; type <= THEO_F32; type++) {
-            theo_image *image = gradient(50, 40, channels, (theo_pixel)type), *back, *rgb, *back_rgb;
+            theo_image *image = gradient(50, 40, channels, (theo_pixel)type), *back, *rgb = NULL, *back_rgb = NULL;
             void *data;
             size_t bytes;
             theo_error err;
