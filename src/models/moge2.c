@@ -1,6 +1,6 @@
 /* moge2.c - the network, layer by layer. */
 #include "models/moge2.h"
-#include <math.h>
+#include "geometry/view_plane.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -220,43 +220,32 @@ theo_moge2_net theo_moge2_record(theo_plan *p, const theo_moge2 *n, int rows, in
 
 /* ---------------------------------------------------------------- constant inputs */
 
-/* Coordinates on the plane at the distance of half a diagonal: u = a/r (2x + 1 - w)/w, v = 1/r (2y + 1 - h)/h, with r^2 = 1 +
- * a^2. */
-typedef struct plane {
-    double u, v; /* a/r, 1/r */
-    int w, h;
-} plane;
-
-static float u_at(const plane *p, int x) {
-    return (float)(p->u * (2 * x + 1 - p->w) / p->w);
-}
-
-static float v_at(const plane *p, int y) {
-    return (float)(p->v * (2 * y + 1 - p->h) / p->h);
+/* The coordinates of the four pixels of each quad: u, v of phase 0, of phase 1 ... */
+static void fill_quads(const theo_view_plane *plane, int h, int w, float *out, size_t pitch) {
+    const float *top = out;
+    for (int y = 0; y < h; y++) {
+        const float v[2] = {theo_view_plane_at(plane->y, 2 * h, 2 * y), theo_view_plane_at(plane->y, 2 * h, 2 * y + 1)};
+        for (int x = 0; x < w; x++, out += pitch)
+            for (int phase = 0; phase < 4; phase++) {
+                out[2 * phase] =
+                    y ? top[(size_t)x * pitch + (size_t)(2 * phase)] : theo_view_plane_at(plane->x, 2 * w, 2 * x + phase % 2);
+                out[2 * phase + 1] = v[phase / 2];
+            }
+    }
 }
 
 void theo_moge2_fill_constants(theo_plan *plan, const theo_moge2 *n, const theo_moge2_net *net, double aspect) {
     int pitch, rows = net->uv[0].h, columns = net->uv[0].w;
     float *positions = theo_plan_data(plan, net->positions, &pitch);
     theo_vit_positions(&n->vit, rows, columns, positions, (size_t)pitch);
-    double r = sqrt(1 + aspect * aspect);
+    theo_view_plane plane = theo_view_plane_of(aspect);
     for (int l = 0; l < LEVELS; l++) {
         theo_tensor t = net->uv[l];
-        plane p = {aspect / r, 1 / r, t.w, t.h};
-        float *uv = t.id < 0 ? NULL : theo_plan_data(plan, t, &pitch);
-        for (int i = 0; uv && i < t.h * t.w; i++, uv += pitch) {
-            uv[0] = u_at(&p, i % t.w);
-            uv[1] = v_at(&p, i / t.w);
-        }
+        float *uv = theo_plan_data(plan, t, &pitch);
+        if (t.id >= 0)
+            theo_view_plane_fill(&plane, t.h, t.w, uv, (size_t)pitch);
     }
-    theo_tensor t = net->uv_quads;
-    if (t.id < 0)
-        return;
-    plane p = {aspect / r, 1 / r, 2 * t.w, 2 * t.h};
-    float *uv = theo_plan_data(plan, t, &pitch);
-    for (int i = 0; i < t.h * t.w; i++, uv += pitch)
-        for (int phase = 0; phase < 4; phase++) {
-            uv[2 * phase] = u_at(&p, 2 * (i % t.w) + phase % 2);
-            uv[2 * phase + 1] = v_at(&p, 2 * (i / t.w) + phase / 2);
-        }
+    float *quads = theo_plan_data(plan, net->uv_quads, &pitch);
+    if (net->uv_quads.id >= 0)
+        fill_quads(&plane, net->uv_quads.h, net->uv_quads.w, quads, (size_t)pitch);
 }

@@ -258,6 +258,45 @@ class Library:
         self.stages.stage_focal(pointer(points), pointer(mask), points.shape[1], points.shape[0], c.c_double(focal or 0), solved)
         return solved[0], solved[1], int(solved[2])
 
+    # -------------------------------------------------------------- resampling: maps are [h, w, C]
+
+    def bilinear(self, x, size):
+        x = np.ascontiguousarray(x, np.float32)
+        out = np.empty((*size, x.shape[2]), np.float32)
+        self.stages.stage_bilinear(pointer(x), (c.c_int * 2)(*x.shape[:2]), (c.c_int * 2)(*size), x.shape[2], pointer(out))
+        return out
+
+    def antialias(self, x, size, bicubic):
+        x = np.ascontiguousarray(x, np.float32)
+        out = np.empty((*size, 3), np.float32)
+        self.call(self.stages.stage_antialias, pointer(x), (c.c_int * 2)(*x.shape[:2]), (c.c_int * 2)(*size), int(bicubic), pointer(out))
+        return out
+
+    def upsample2(self, x):
+        x = np.ascontiguousarray(x, np.float32)
+        out = np.empty((2 * x.shape[0], 2 * x.shape[1], x.shape[2]), np.float32)
+        self.call(self.stages.stage_upsample2, pointer(x), (c.c_int * 2)(*x.shape[:2]), x.shape[2], pointer(out))
+        return out
+
+    def nearest_index(self, size, count):
+        index = np.empty(count, np.int32)
+        self.stages.stage_nearest(size, count, pointer(index, c.c_int32))
+        return index
+
+    def positions(self, table, rows, columns):
+        """Table [1 + side^2, C] for a grid: [1 + rows * columns, C]."""
+        table = np.ascontiguousarray(table, np.float32)
+        out = np.empty((1 + rows * columns, table.shape[1]), np.float32)
+        self.stages.stage_positions(pointer(table), round((len(table) - 1) ** 0.5), table.shape[1], rows, columns, pointer(out))
+        return out
+
+    def view_plane(self, aspect, size):
+        out = np.empty((*size, 2), np.float32)
+        self.stages.stage_view_plane(c.c_double(aspect), *size, pointer(out))
+        return out
+
+    # -------------------------------------------------------------- MoGe
+
     def moge_grid(self, width, height, tokens):
         grid = (c.c_int * 2)()
         self.stages.stage_moge_grid(width, height, tokens, grid)
