@@ -35,6 +35,8 @@ static void forget(theo_file *file) {
 
 theo_status theo_file_open(theo_file *file, const char *path, theo_error *err) {
     *file = (theo_file){.fd = -1};
+    if (!path)
+        return theo_fail(err, THEO_ARGUMENT, NULL, NULL, "the path must not be NULL");
     struct stat old;
     const bool exists = stat(path, &old) == 0;
     if (exists && S_ISDIR(old.st_mode))

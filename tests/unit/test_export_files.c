@@ -108,6 +108,7 @@ static void test_full_disk(void) {
 static void test_no_folder_and_devices(void) {
     theo_error err;
     for (int w = 0; w < writer_count; w++) {
+        CHECK(writers[w](NULL, pool, &err) == THEO_ARGUMENT && strstr(err.message, "path"));
         const theo_status status = writers[w]("no/such/folder/x", pool, &err);
         CHECK_MSG(status == THEO_MISSING && is_clear(&err, "no/such/folder/x"), "writer %d", w);
         if (access("/dev/full", W_OK) == 0)
