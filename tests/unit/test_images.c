@@ -121,7 +121,12 @@ static void golden_plane(const theo_json *c) {
     const size_t start = 10u + file[8] + 256u * file[9];
     const theo_image image = {.width = number(shape, 1), .height = number(shape, 0), .channels = 1, .pixels = file + start};
     CHECK(bytes - start == (size_t)image.width * (size_t)image.height);
-    const theo_plane job = {&image, THEO_PICK_RED, false, number(size, 1), number(size, 0), THEO_BILINEAR};
+    const theo_plane job = {.image = &image,
+                            .pick = THEO_PICK_RED,
+                            .bgr = false,
+                            .width = number(size, 1),
+                            .height = number(size, 0),
+                            .filter = THEO_BILINEAR};
     check_plane(&job, c, "out_crc32", text(c, "name"));
     free(file);
 }
@@ -136,8 +141,18 @@ static void golden_photo(const theo_json *c) {
         CHECK_MSG(theo_image_load(&image, join(images, text(c, "image")), &options, &err) == THEO_OK, "%s", err.message);
         if (!image)
             continue;
-        const theo_plane same = {image, THEO_PICK_RED, false, image->width, image->height, THEO_BILINEAR};
-        const theo_plane resized = {image, THEO_PICK_RED, false, number(size, 1), number(size, 0), THEO_BILINEAR};
+        const theo_plane same = {.image = image,
+                                 .pick = THEO_PICK_RED,
+                                 .bgr = false,
+                                 .width = image->width,
+                                 .height = image->height,
+                                 .filter = THEO_BILINEAR};
+        const theo_plane resized = {.image = image,
+                                    .pick = THEO_PICK_RED,
+                                    .bgr = false,
+                                    .width = number(size, 1),
+                                    .height = number(size, 0),
+                                    .filter = THEO_BILINEAR};
         check_plane(&same, c, "red_crc32", text(c, "image"));
         check_plane(&resized, c, "out_480x640_crc32", text(c, "image"));
         theo_image_free(image);

@@ -91,7 +91,8 @@ static void test_planes(void) {
                     const void *stored[] = {u8, u16, f32};
                     const theo_image image = {
                         .width = W, .height = H, .channels = channels, .type = (theo_pixel)type, .pixels = stored[type]};
-                    const theo_plane job = {&image, (theo_pick)pick, bgr, OW, OH, THEO_BILINEAR};
+                    const theo_plane job = {
+                        .image = &image, .pick = (theo_pick)pick, .bgr = bgr, .width = OW, .height = OH, .filter = THEO_BILINEAR};
                     const int out = pick == THEO_PICK_COLOR && channels >= 3 ? 3 : 1;
                     CHECK(theo_plane_channels(&job) == out);
                     void *workspace = malloc(theo_plane_bytes(&job));
@@ -142,7 +143,8 @@ static void test_floats(void) {
     for (int i = 0; i < 3; i++) {
         in[3] = bad[i];
         const theo_image image = {.width = N, .height = 1, .channels = 1, .type = THEO_F32, .pixels = in};
-        const theo_plane job = {&image, THEO_PICK_RED, false, 4, 1, THEO_BILINEAR};
+        const theo_plane job = {
+            .image = &image, .pick = THEO_PICK_RED, .bgr = false, .width = 4, .height = 1, .filter = THEO_BILINEAR};
         void *workspace = malloc(theo_plane_bytes(&job));
         theo_error err;
         CHECK(theo_plane_resize(&job, out, workspace, &err) == THEO_ARGUMENT && strstr(err.message, "finite"));
