@@ -1,4 +1,5 @@
-/* geometry.h - match keypoints, fit homographies and essential matrices. See theo.h for the rules that hold everywhere. */
+/* geometry.h - match keypoints, fit homographies, essential matrices and camera poses, estimate focal lengths. See theo.h for the
+ * rules that hold everywhere. */
 #ifndef THEO_GEOMETRY_H
 #define THEO_GEOMETRY_H
 
@@ -65,6 +66,38 @@ typedef struct theo_relative_pose {
 THEO_API theo_status theo_fit_essential(const float *xy_a, const float *xy_b, int count, const theo_intrinsics cameras[2],
                                         const theo_ransac_options *options, theo_relative_pose *pose, uint8_t *inliers,
                                         theo_error *err);
+
+/* ---------------------------------------------------------------- cameras of point maps */
+
+typedef struct theo_camera_pose {
+    double R[9], t[3]; /* X_camera = R X + t */
+    int inlier_count;
+    double inlier_rms; /* pixels */
+    bool found;
+    const char *reason; /* static string when not found, else NULL */
+} theo_camera_pose;
+
+/* Pose of a camera from points xyz [count, 3] and where it sees them, xy [count, 2]: samples of three points (P3P), reprojection
+ * error against the threshold (NULL options: 5 pixels, 500 iterations, confidence 0.9999), then Levenberg-Marquardt on the
+ * reprojection error of the inliers, begun from the pose of the best sample. Points that are not finite are passed over. Not
+ * found when fewer than 4 points are left, they lie on a line or in one place, no pose has 6 inliers, or the inliers' error stays
+ * above the threshold. inliers: [count] 0 | 1, may be NULL. */
+THEO_API theo_status theo_fit_pose(const float *xyz, const float *xy, int count, const theo_intrinsics *camera,
+                                   const theo_ransac_options *options, theo_camera_pose *pose, uint8_t *inliers, theo_error *err);
+
+/* A map of 3-D points in the frame of the camera that sees them: points [height, width, 3], pixel (x, y) at integer coordinates.
+ * The principal point is (width / 2, height / 2). */
+typedef struct theo_point_map {
+    int width, height;
+    const float *points;
+} theo_point_map;
+
+/* Focal length in pixels by which the map is a pinhole view: the median of |(x - cx) Z / X| and |(y - cy) Z / Y| over all pixels,
+ * kept within 0.2 to 8 times that of a field of view of 60 degrees. */
+THEO_API theo_status theo_focal_median(const theo_point_map *map, double *focal, theo_error *err);
+/* The focal length that minimises the sum of distances between the pixels and the projected points (Weiszfeld's iteration, ten
+ * steps); 0 or NaN where the points do not determine it. */
+THEO_API theo_status theo_focal_weiszfeld(const theo_point_map *map, double *focal, theo_error *err);
 
 #ifdef __cplusplus
 }

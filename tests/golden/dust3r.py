@@ -214,7 +214,106 @@ def run_norm_lut(machine, case):
         yield item.verdict(table)
 
 
+# ------------------------------------------------------------------ poses
+
+MAPS = ("pts_ii", "pts_ji", "pts_jj", "pts_ij", "conf_ii", "conf_ji", "conf_jj", "conf_ij")
+
+
+class PairMaps(c.Structure):
+    _fields_ = [("width", c.c_int * 2), ("height", c.c_int * 2)] + [(name, lib.f32p) for name in MAPS]
+
+
+class Pose(c.Structure):
+    _fields_ = [("found", c.c_int), ("R", c.c_double * 9), ("t", c.c_double * 3), ("focal", c.c_double * 2), ("inlier_count", c.c_int),
+                ("inlier_rms", c.c_double), ("is_swapped", c.c_int), ("used", c.c_int), ("threshold", c.c_double), ("reason", c.c_char_p)]
+
+
+class Viewer(c.Structure):
+    _fields_ = [("scores", c.c_double * 2), ("used", c.c_int * 2), ("reference", c.c_int), ("found", c.c_int * 2),
+                ("R", (c.c_double * 9) * 2), ("t", (c.c_double * 3) * 2)]
+
+
+def solve_pose(machine, case, viewer):
+    """(Pose, Viewer) by the port's recipe or PairViewer's."""
+    o = case.options
+    arrays = {name: np.ascontiguousarray(case.input(name), np.float32) for name in MAPS}
+    sizes = o["size1"], o["size2"]
+    maps = PairMaps((c.c_int * 2)(*(s[1] for s in sizes)), (c.c_int * 2)(*(s[0] for s in sizes)), *(lib.pointer(a) for a in arrays.values()))
+    K = o["K_view2"]
+    camera = None if K is None or viewer else (c.c_double * 4)(K[0][0], K[1][1], K[0][2], K[1][2])
+    pose, facts = Pose(), Viewer()
+    machine.library.call(machine.library.stages.stage_dust3r_pose, c.byref(maps), c.c_double(o["conf_pct"]), camera, int(viewer),
+                         c.byref(pose), c.byref(facts))
+    return pose, facts
+
+
+def angle(a, b):
+    """Degrees between two rotations."""
+    a, b = np.reshape(a, (3, 3)), np.reshape(b, (3, 3))
+    return float(np.degrees(2 * np.arcsin(min(np.linalg.norm(a - b) / np.sqrt(8), 1))))
+
+
+def direction(a, b):
+    a, b = (np.asarray(x, float) / max(np.linalg.norm(x), 1e-300) for x in (a, b))
+    return float(np.degrees(2 * np.arcsin(min(np.linalg.norm(a - b) / 2, 1))))
+
+
+def pose_verdict(case, pose):
+    """Near one of the stored poses, or no further from the truth than the better of them, and a little."""
+    tolerance, above = case.tolerance["pose"], case.tolerance["pose_truth"]
+    stored = [i.value() for i in case.expected if i.name == "pose" and i.value()]
+    truth = next(i.value() for i in case.expected if i.name == "pose_truth")
+    R, t = list(pose.R), list(pose.t)
+    spread = case.data["port"].get("spread_rot_deg", 0)
+    rotations, directions = [angle(R, p["R"]) for p in stored], [direction(t, p["t"]) for p in stored]
+    rotation = min(rotations) <= max(tolerance["rot_deg"], 3 * spread) or \
+        angle(R, truth["R"]) <= min(angle(p["R"], truth["R"]) for p in stored) + above["rot_deg_above_best"]
+    toward = min(directions) <= tolerance["t_dir_deg"] or \
+        direction(t, truth["t"]) <= min(direction(p["t"], truth["t"]) for p in stored) + above["t_dir_deg_above_best"]
+    return rotation and toward, f"pose: {min(rotations):.3g} and {min(directions):.3g} degrees off (truth {angle(R, truth['R']):.3g}, {direction(t, truth['t']):.3g})"
+
+
+def camera_verdicts(case, item, viewer):
+    """Each camera near the stored one, or no further from the truth than that, and a little: the rule of the data's README."""
+    tolerance, truth = item.tolerance(), case.data["truth"]
+    R, t = np.array(truth["R"]), np.array(truth["t"])
+    truths = (R.T, -R.T @ t), (R, t)
+    for v, want in enumerate(item.value()):
+        if want is None:
+            yield not viewer.found[v], f"camera {v}: found, expected none"
+            continue
+        got_R, got_t = list(viewer.R[v]), list(viewer.t[v])
+        rotation, toward = angle(got_R, want["R"]), direction(got_t, want["t"])
+        limit = max(tolerance["rot_deg"], tolerance.get("rot_spreads", 0) * want.get("spread_rot_deg", 0))
+        far, far_stored = angle(got_R, truths[v][0]), angle(want["R"], truths[v][0])
+        off, off_stored = direction(got_t, truths[v][1]), direction(want["t"], truths[v][1])
+        yield bool(viewer.found[v]) and (rotation <= limit or far <= far_stored + tolerance["rot_deg"]) and \
+            (toward <= tolerance["t_dir_deg"] or off <= off_stored + tolerance["t_dir_deg"]), \
+            f"camera {v}: {rotation:.3g} (allowed {limit:.3g}) and {toward:.3g} degrees off; from the truth {far:.3g} (stored {far_stored:.3g}), {off:.3g} ({off_stored:.3g})"
+
+
+def run_pose(machine, case):
+    port, _ = solve_pose(machine, case, False)
+    seen, viewer = solve_pose(machine, case, True)
+    focals = iter(port.focal)
+    got = {"n_keep": port.used, "conf_threshold": port.threshold, "n_inliers": port.inlier_count, "weiszfeld_focals": list(seen.focal),
+           "edge_scores": list(viewer.scores), "n_mask": list(viewer.used), "reference_view": viewer.reference}
+    outcome = next(i.value() for i in case.expected if i.name == "outcome")
+    if outcome != "any":
+        yield bool(port.found) == (outcome == "pose"), f"outcome: {port.found} ({port.reason}), expected {outcome}"
+        yield bool(port.found) == (port.reason is None), f"reason: {port.reason}"
+    if any(i.name == "pose" for i in case.expected):
+        yield pose_verdict(case, port)
+    for item in case.expected:
+        if item.name == "focal":
+            yield item.verdict(next(focals))
+        elif item.name == "pnp_world_to_cam":
+            yield from camera_verdicts(case, item, viewer)
+        elif item.name in got:
+            yield item.verdict(got[item.name])
+
+
 KINDS = {
-    "tiny": run_tiny, "loader": run_loader, "activation": run_activation, "preprocess": run_preprocess,
+    "pose": run_pose, "tiny": run_tiny, "loader": run_loader, "activation": run_activation, "preprocess": run_preprocess,
     "k-mapping": run_k_mapping, "pixel-map": run_pixel_map, "norm-lut": run_norm_lut,
 }

@@ -1,5 +1,6 @@
 /* stages_dust3r.c - a library for tests: DUSt3R stage by stage, and as a session runs it. Driven by dust3r.py. */
 #include "base/error.h"
+#include "geometry/pair_pose.h"
 #include "models/dust3r_input.h"
 #include "models/dust3r_run.h"
 #include <math.h>
@@ -259,5 +260,56 @@ theo_status stage_dust3r_map(const stage_frame *s, int width, int height, const 
             (i < 2 && fabs(xy_again[i] - xy[i]) > 1e-9 * (1 + fabs(xy[i]))))
             return theo_fail(err, THEO_INTERNAL, NULL, NULL, "a map to the network's pixels and back does not return");
     }
+    return THEO_OK;
+}
+
+/* ---------------------------------------------------------------- poses */
+
+typedef struct stage_pose {
+    int found;
+    double R[9], t[3], focal[2];
+    int inlier_count;
+    double inlier_rms;
+    int is_swapped, used;
+    double threshold;
+    const char *reason;
+} stage_pose;
+typedef struct stage_viewer {
+    double scores[2];
+    int used[2], reference;
+    int found[2];
+    double R[2][9], t[2][3];
+} stage_viewer;
+THEO_API theo_status stage_dust3r_pose(const theo_pair_maps *maps, double confident_percent, const theo_intrinsics *camera2,
+                                       int is_viewer, stage_pose *pose, stage_viewer *viewer, theo_error *err);
+
+theo_status stage_dust3r_pose(const theo_pair_maps *maps, double confident_percent, const theo_intrinsics *camera2, int is_viewer,
+                              stage_pose *out, stage_viewer *viewer, theo_error *err) {
+    theo_pair_pose_options o = {confident_percent, {NULL, camera2}};
+    theo_pair_pose p;
+    theo_pair_view_facts facts;
+    if (is_viewer) {
+        THEO_TRY(theo_pair_pose_pairviewer(maps, &o, &p, &facts, err));
+        for (int v = 0; v < VIEWS; v++) {
+            viewer->scores[v] = facts.scores[v];
+            viewer->used[v] = facts.used[v];
+            viewer->found[v] = facts.cameras[v].found;
+            memcpy(viewer->R[v], facts.cameras[v].R, sizeof viewer->R[v]);
+            memcpy(viewer->t[v], facts.cameras[v].t, sizeof viewer->t[v]);
+        }
+        viewer->reference = facts.reference;
+    } else {
+        THEO_TRY(theo_pair_pose_port(maps, &o, &p, err));
+    }
+    *out = (stage_pose){.found = p.found,
+                        .inlier_count = p.inlier_count,
+                        .inlier_rms = p.inlier_rms,
+                        .is_swapped = p.is_swapped,
+                        .used = p.used,
+                        .threshold = p.threshold,
+                        .reason = p.reason};
+    memcpy(out->R, p.R, sizeof p.R);
+    memcpy(out->t, p.t, sizeof p.t);
+    memcpy(out->focal, p.focal, sizeof p.focal);
     return THEO_OK;
 }
