@@ -214,6 +214,93 @@ def run_norm_lut(machine, case):
         yield item.verdict(table)
 
 
+# ------------------------------------------------------------------ networks of their real size
+
+
+def network_inputs(machine, case):
+    """Float planes of both views, and what the case may ask about the bytes they were made from."""
+    o, images, facts = case.options, [], {"u8_sha256": [], "hw": []}
+    table = np.zeros(256, np.float32)
+    machine.library.stages.stage_dust3r_bytes(lib.pointer(table))
+    for name in ("image1", "image2"):
+        if case.input(name) is not None:
+            images.append(case.input(name))
+            continue
+        photo = next(i.path() for i in case.inputs if i.name == name)
+        with machine.library.loaded(photo, orientation=o["orientation"]) as image:
+            _, rgb, _ = network_image(machine, o, image)
+        images.append(table[rgb].transpose(2, 0, 1))
+        facts["u8_sha256"].append(hashlib.sha256(rgb.tobytes()).hexdigest())
+        facts["hw"].append(list(rgb.shape[:2]))
+    return images, facts
+
+
+def token_rows(stages, names):
+    """mean, rms, and the first four channels of the first and the last token of each."""
+    rows = []
+    for name in names:
+        x = stages[name].astype(float)
+        rows.append([x.mean(), np.sqrt(np.mean(x * x)), *x[0, :4], *x[-1, :4]])
+    return np.array(rows)
+
+
+def map_rows(stages, names):
+    """mean, rms, min, max, and the corners of the first and the last channel of each."""
+    rows = []
+    for name in names:
+        x = stages[name].astype(float)
+        rows.append([x.mean(), np.sqrt(np.mean(x * x)), x.min(), x.max(), x[0, 0, 0], x[0, -1, -1], x[-1, 0, 0], x[-1, -1, -1]])
+    return np.array(rows)
+
+
+HEAD_STAGES = ("act0", "act1", "act2", "act3", "rn0", "rn1", "rn2", "rn3", "p4_uncropped", "p3", "p2", "p1", "head0")
+
+
+def statistics(stages, item):
+    which, kind = item.name.split(".")
+    if kind == "enc_stats":
+        return token_rows(stages, [f"{which}.{x}" for x in ["patch_embed", *(f"enc.{i}" for i in range(24)), "enc_norm"]])
+    if kind == "dec_stats":
+        return token_rows(stages, [f"v{which[1]}.decoder_embed", *(f"{which}.dec.{i}" for i in range(12)), f"{which}.dec_norm"])
+    return map_rows(stages, [f"{which}.{x}" for x in HEAD_STAGES])
+
+
+def rows_verdict(item, got):
+    """Each row against its own rms, the second column."""
+    want = np.asarray(item.value(), float)
+    share = np.abs(got - want) / want[:, 1:2]
+    allowed = item.tolerance()["rms"]
+    return bool((share <= allowed).all()), f"{item.name}: up to {share.max():.3g} of a row's rms (allowed {allowed})"
+
+
+def whole_map_verdicts(item, stages):
+    """mean, rms, min and max of every channel of the full maps."""
+    for name, channels in item.value().items():
+        x = stages[name].astype(float)
+        planes = x if name.startswith("raw") else x.transpose(2, 0, 1) if x.ndim == 3 else x[None]
+        for plane, (key, want) in zip(planes, channels.items() if isinstance(channels, dict) else enumerate([channels])):
+            got = [plane.mean(), np.sqrt(np.mean(plane * plane)), plane.min(), plane.max()]
+            off = max(abs(a - b) for a, b in zip(got, want)) / want[1]
+            yield off <= item.tolerance()["rms"], f"{name} {key}: off by {off:.3g} of its rms"
+
+
+def run_full(machine, case):
+    (path,) = machine.weight_files(case)
+    images, facts = network_inputs(machine, case)
+    stages = stages_of(machine, path, images)
+    for view in "12":
+        stages[f"raw{view}"] = stages[f"h{view}.raw"]
+    for item in case.expected:
+        if item.name.endswith("stats"):
+            yield rows_verdict(item, statistics(stages, item))
+        elif item.name == "maps":
+            yield from whole_map_verdicts(item, stages)
+        elif item.name == "u8_sha256":
+            yield facts[item.name] == item.value(), f"u8_sha256: {facts[item.name]}"
+        else:
+            yield item.verdict({**stages, **facts}[item.name])
+
+
 # ------------------------------------------------------------------ poses
 
 MAPS = ("pts_ii", "pts_ji", "pts_jj", "pts_ij", "conf_ii", "conf_ji", "conf_jj", "conf_ij")
@@ -314,6 +401,6 @@ def run_pose(machine, case):
 
 
 KINDS = {
-    "pose": run_pose, "tiny": run_tiny, "loader": run_loader, "activation": run_activation, "preprocess": run_preprocess,
+    "full": run_full, "pose": run_pose, "tiny": run_tiny, "loader": run_loader, "activation": run_activation, "preprocess": run_preprocess,
     "k-mapping": run_k_mapping, "pixel-map": run_pixel_map, "norm-lut": run_norm_lut,
 }
