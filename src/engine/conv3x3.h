@@ -5,8 +5,9 @@
 #include "engine/packed.h"
 
 /* Makes rows y0 .. y1-1, columns x0 .. x1-1 of a convolution's input when they are wanted, instead of reading them from a
- * tensor: pixel (y0, x0) at out, in_c values each. Positions outside of the input (y < 0, x >= w ...) get zeros. Called by
- * several threads at once; regions overlap by two pixels, and every call must give a pixel the same value. */
+ * tensor: pixel (y0, x0) at out, in_c values each. Positions outside of the input (y < 0, x >= w ...) get what the padding
+ * wants there. Called by several threads at once; regions overlap by two pixels, and every call must give a pixel the same value.
+ */
 typedef void (*theo_region_fn)(const void *context, int y0, int y1, int x0, int x1, float *out, size_t row, size_t pixel);
 
 typedef struct theo_conv3x3_call {
@@ -17,7 +18,7 @@ typedef struct theo_conv3x3_call {
     const float *in; /* pixel (y, x) at in + y * in_row + x * in_pixel; not read when `region` is given */
     size_t in_row, in_pixel;
     bool relu_input;       /* ReLU on the input first (Winograd) */
-    theo_region_fn region; /* NULL, or makes the input (Winograd, zero padding) */
+    theo_region_fn region; /* NULL, or makes the input (Winograd); `padding` is then its business */
     const void *region_context;
 
     theo_activation act;

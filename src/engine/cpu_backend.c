@@ -3,8 +3,10 @@
 #include "engine/attention.h"
 #include "engine/conv3x3.h"
 #include "engine/conv_gathered.h"
+#include "engine/group_norm.h"
 #include "engine/linear.h"
 #include "engine/op.h"
+#include "engine/resize_conv.h"
 #include "engine/row_ops.h"
 #include "engine/upsample.h"
 #include <string.h>
@@ -223,10 +225,19 @@ static theo_status prepare(theo_op *op, const theo_call *shapes, theo_cpu level,
         op->method = "bilinear x2";
         op->run = theo_run_upsample2_corners;
         return THEO_OK;
-    case THEO_OP_UPSAMPLE2_CORNERS_CONV_LINEAR:
-        op->method = "bilinear x2 + conv3x3 winograd + linear";
-        op->scratch_bytes = theo_upsample2_conv_linear_scratch_bytes(op, shapes);
-        op->run = theo_run_upsample2_conv_linear;
+    case THEO_OP_RESIZE_CONV_LINEAR:
+        op->method = "bilinear + conv3x3 winograd + linear";
+        op->scratch_bytes = theo_resize_conv_linear_scratch_bytes(op, shapes);
+        op->run = theo_run_resize_conv_linear;
+        return THEO_OK;
+    case THEO_OP_GROUP_NORM:
+        op->method = "group norm";
+        op->scratch_bytes = theo_group_norm_scratch_bytes(shapes);
+        op->run = theo_run_group_norm;
+        return THEO_OK;
+    case THEO_OP_NONLINEAR:
+        op->method = "nonlinearity";
+        op->run = theo_run_nonlinear;
         return THEO_OK;
     }
     return theo_fail(err, THEO_UNSUPPORTED, NULL, op->name, "the CPU backend has no operation number %d", (int)op->kind);

@@ -29,7 +29,9 @@ typedef enum theo_op_kind {
     THEO_OP_EMBED, /* a linear layer that leaves row 0 of its output to the table */
     THEO_OP_PIXEL_SHUFFLE2,
     THEO_OP_UPSAMPLE2_CORNERS,
-    THEO_OP_UPSAMPLE2_CORNERS_CONV_LINEAR /* in strips */
+    THEO_OP_RESIZE_CONV_LINEAR, /* in strips */
+    THEO_OP_GROUP_NORM,         /* epilogue's scale and shift: gamma and beta */
+    THEO_OP_NONLINEAR
 } theo_op_kind;
 
 /* One convolution or linear layer as it was recorded. */
@@ -45,6 +47,7 @@ typedef struct theo_call {
     theo_view in, out, residual;    /* residual.data == NULL: none; else of the shape before pooling */
     theo_view keys, values;         /* ATTENTION: of `in`, the queries */
     theo_view query_turn, key_turn; /* ATTENTION: data == NULL: no positions */
+    theo_view beside;               /* RESIZE_CONV_LINEAR: channels behind those of `in`. data == NULL: none */
     void *scratch;                  /* as many bytes as the op asked for, 64-byte aligned, contents undefined */
 } theo_call;
 
@@ -57,13 +60,16 @@ struct theo_op {
     int in, out, residual;    /* tensors of the plan; < 0: none */
     int keys, values;         /* ATTENTION */
     int query_turn, key_turn; /* ATTENTION: < 0: no positions */
-    theo_layer layer;         /* CONV, LINEAR, the last of CONV_CONV and UPSAMPLE2_CORNERS_CONV_LINEAR */
+    int beside;               /* RESIZE_CONV_LINEAR: < 0: nothing */
+    theo_layer layer;         /* CONV, LINEAR, the last of CONV_CONV and RESIZE_CONV_LINEAR */
     theo_layer first;         /* the convolution before it */
     int stride;               /* CONV: 1 or 2 */
-    theo_padding padding;     /* CONV */
+    theo_padding padding;     /* CONV, RESIZE_CONV_LINEAR */
     bool relu_input;          /* CONV */
-    int size;                 /* ATTENTION: heads; PATCHES: pixels a side */
-    float eps;                /* LAYER_NORM */
+    bool align_corners;       /* RESIZE_CONV_LINEAR */
+    theo_nonlinearity f;      /* GROUP_NORM, NONLINEAR */
+    int size;                 /* ATTENTION: heads; PATCHES: pixels a side; GROUP_NORM: groups */
+    float eps;                /* LAYER_NORM, GROUP_NORM */
     const float *table;       /* EMBED: [1 + rows, out_c] */
     double flops;             /* of the direct form */
 

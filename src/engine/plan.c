@@ -42,6 +42,7 @@ theo_call theo_plan_call(const theo_plan *plan, const theo_op *op) {
         .values = theo_plan_view(plan, op->values),
         .query_turn = theo_plan_view(plan, op->query_turn),
         .key_turn = theo_plan_view(plan, op->key_turn),
+        .beside = theo_plan_view(plan, op->beside),
         .scratch = plan->memory ? plan->memory + plan->arena_bytes : NULL,
     };
 }
@@ -58,7 +59,7 @@ static void find_lifetimes(theo_plan *plan) {
         const theo_op *op = &plan->ops[i];
         theo_tensor_state *out = &plan->tensors[op->out];
         out->first = i;
-        const int touched[] = {op->in, op->residual, op->keys, op->values, op->query_turn, op->key_turn, op->out};
+        const int touched[] = {op->in, op->residual, op->keys, op->values, op->query_turn, op->key_turn, op->beside, op->out};
         for (size_t k = 0; k < sizeof touched / sizeof *touched; k++) {
             if (touched[k] < 0)
                 continue;

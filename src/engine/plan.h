@@ -11,6 +11,7 @@
 
 #include "base/cpu.h"
 #include "base/pool.h"
+#include "kernels/channels.h" /* theo_nonlinearity */
 #include "kernels/epilogue.h" /* theo_activation, theo_padding */
 #include <theo/inspect.h>
 #include <theo/theo.h>
@@ -117,6 +118,17 @@ theo_tensor theo_plan_upsample2_corners(theo_plan *plan, const char *name, theo_
 theo_tensor theo_plan_upsample2_corners_conv_linear(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *conv,
                                                     theo_epilogue conv_epilogue, const theo_packed *linear,
                                                     theo_epilogue linear_epilogue);
+/* x resized to the size of `beside` (bilinear, half-pixel centres, edges clamped), with the channels of `beside` behind its own;
+ * a 3x3 convolution with replicate padding, a linear layer: in strips likewise. conv: packed for Winograd. */
+theo_tensor theo_plan_resize_conv_linear(theo_plan *plan, const char *name, theo_tensor x, theo_tensor beside,
+                                         const theo_packed *conv, theo_epilogue conv_epilogue, const theo_packed *linear,
+                                         theo_epilogue linear_epilogue);
+/* f((x - mean) / sqrt(variance + eps) * gamma + beta), mean and variance over all pixels of a group of channels: `groups` of
+ * equal size (1: a layer norm of the whole map; as many as channels: an instance norm). gamma, beta: [C], held by the model, or
+ * both NULL. */
+theo_tensor theo_plan_group_norm(theo_plan *plan, const char *name, theo_tensor x, int groups, const float *gamma,
+                                 const float *beta, float eps, theo_nonlinearity f);
+theo_tensor theo_plan_nonlinear(theo_plan *plan, const char *name, theo_tensor x, theo_nonlinearity f);
 /* [h, w, 4c] -> [2h, 2w, c]: channel o * 4 + i * 2 + j of (y, x) becomes channel o of (2y + i, 2x + j). */
 theo_tensor theo_plan_pixel_shuffle2(theo_plan *plan, const char *name, theo_tensor x);
 /* Bilinear x2 (half-pixel centres, edges clamped), then a 3x3 convolution with replicate padding; the enlarged map is never made.

@@ -101,8 +101,15 @@ static theo_tensor append_op(theo_plan *plan, const char *name, theo_op op, int 
 
 /* An op that reads `in` alone, so far. */
 static theo_op new_op(theo_op_kind kind, theo_tensor in) {
-    return (theo_op){
-        .kind = kind, .in = in.id, .residual = -1, .keys = -1, .values = -1, .query_turn = -1, .key_turn = -1, .stride = 1};
+    return (theo_op){.kind = kind,
+                     .in = in.id,
+                     .residual = -1,
+                     .keys = -1,
+                     .values = -1,
+                     .query_turn = -1,
+                     .key_turn = -1,
+                     .beside = -1,
+                     .stride = 1};
 }
 
 static double map_elements(int h, int w, int c) {
@@ -436,21 +443,70 @@ theo_tensor theo_plan_upsample2_corners(theo_plan *plan, const char *name, theo_
     return append_op(plan, name, op, h, w, x.c);
 }
 
-theo_tensor theo_plan_upsample2_corners_conv_linear(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *conv,
-                                                    theo_epilogue conv_e, const theo_packed *linear, theo_epilogue linear_e) {
-    if (!known(plan, name, "input", x) || !fits(plan, name, conv, x.c, conv_e) ||
-        !fits(plan, name, linear, conv->out_c, linear_e) || !can_enlarge(plan, name, x, 2))
+/* x resized to h x w with `beside` behind it, a convolution, a linear layer. */
+static theo_tensor resize_conv_linear(theo_plan *plan, const char *name, theo_op op, int channels, int h, int w,
+                                      const theo_packed *conv, theo_epilogue conv_e, const theo_packed *linear,
+                                      theo_epilogue linear_e) {
+    if (!fits(plan, name, conv, channels, conv_e) || !fits(plan, name, linear, conv->out_c, linear_e))
         return none;
     if (conv->form != THEO_PACKED_WINOGRAD || linear->kernel != 1)
         return refuse(plan, THEO_SHAPE, name, "needs a 3x3 convolution packed for Winograd, then a linear layer");
     if (conv_e.residual.id >= 0 || linear_e.residual.id >= 0 || conv_e.pool2 || linear_e.pool2 || conv_e.relu_input ||
         linear_e.relu_input)
         return refuse(plan, THEO_INTERNAL, name, "takes neither residuals nor pooling nor ReLU on its input");
-    theo_op op = new_op(THEO_OP_UPSAMPLE2_CORNERS_CONV_LINEAR, x);
     op.first = layer_of(conv, conv_e);
     op.layer = layer_of(linear, linear_e);
-    op.flops = 8 * map_elements(x.h, x.w, conv->out_c) * (9.0 * x.c + linear->out_c);
-    return append_op(plan, name, op, 2 * x.h, 2 * x.w, linear->out_c);
+    op.flops = 2 * map_elements(h, w, conv->out_c) * (9.0 * channels + linear->out_c);
+    return append_op(plan, name, op, h, w, linear->out_c);
+}
+
+theo_tensor theo_plan_upsample2_corners_conv_linear(theo_plan *plan, const char *name, theo_tensor x, const theo_packed *conv,
+                                                    theo_epilogue conv_e, const theo_packed *linear, theo_epilogue linear_e) {
+    if (!known(plan, name, "input", x) || !can_enlarge(plan, name, x, 2))
+        return none;
+    theo_op op = new_op(THEO_OP_RESIZE_CONV_LINEAR, x);
+    op.align_corners = true;
+    return resize_conv_linear(plan, name, op, x.c, 2 * x.h, 2 * x.w, conv, conv_e, linear, linear_e);
+}
+
+theo_tensor theo_plan_resize_conv_linear(theo_plan *plan, const char *name, theo_tensor x, theo_tensor beside,
+                                         const theo_packed *conv, theo_epilogue conv_e, const theo_packed *linear,
+                                         theo_epilogue linear_e) {
+    int channels;
+    if (!known(plan, name, "input", x) || !known(plan, name, "map beside it", beside))
+        return none;
+    if (__builtin_add_overflow(x.c, beside.c, &channels))
+        return refuse(plan, THEO_MEMORY, name, "%d and %d channels are too many", x.c, beside.c);
+    theo_op op = new_op(THEO_OP_RESIZE_CONV_LINEAR, x);
+    op.beside = beside.id;
+    op.padding = THEO_PAD_REPLICATE;
+    return resize_conv_linear(plan, name, op, channels, beside.h, beside.w, conv, conv_e, linear, linear_e);
+}
+
+/* ---- norms over the map, and functions on their own */
+
+theo_tensor theo_plan_group_norm(theo_plan *plan, const char *name, theo_tensor x, int groups, const float *gamma,
+                                 const float *beta, float eps, theo_nonlinearity f) {
+    if (!known(plan, name, "input", x))
+        return none;
+    if (groups < 1 || x.c % groups)
+        return refuse(plan, THEO_SHAPE, name, "%d channels cannot be cut into %d equal groups", x.c, groups);
+    if (!gamma != !beta)
+        return refuse(plan, THEO_INTERNAL, name, "has one of gamma and beta");
+    theo_op op = new_op(THEO_OP_GROUP_NORM, x);
+    op.layer.epilogue = (theo_channel_epilogue){.scale = gamma, .shift = beta};
+    op.size = groups;
+    op.eps = eps;
+    op.f = f;
+    return append_op(plan, name, op, x.h, x.w, x.c);
+}
+
+theo_tensor theo_plan_nonlinear(theo_plan *plan, const char *name, theo_tensor x, theo_nonlinearity f) {
+    if (!known(plan, name, "input", x))
+        return none;
+    theo_op op = new_op(THEO_OP_NONLINEAR, x);
+    op.f = f;
+    return append_op(plan, name, op, x.h, x.w, x.c);
 }
 
 void theo_plan_output(theo_plan *plan, theo_tensor x) {

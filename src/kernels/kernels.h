@@ -16,6 +16,7 @@
 
 #include "base/cpu.h"
 #include "kernels/attention.h"
+#include "kernels/channels.h"
 #include "kernels/conv3x3.h"
 #include "kernels/gemm.h"
 #include "kernels/winograd.h"
@@ -95,6 +96,9 @@ typedef struct theo_kernels {
     void (*layer_norm_rows)(const theo_layer_norm *norm);
 
     void (*rotate_rows)(const theo_rotation *rotation);
+
+    void (*channel_moments)(const theo_channel_moments *moments);
+    void (*channel_map)(const theo_channel_map *map);
 
     void (*resize_bilinear)(const theo_resize *resize);
 

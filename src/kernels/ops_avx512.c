@@ -3,6 +3,7 @@
 #include "kernels/vec_math.h"
 
 #include "kernels/attention_impl.h"
+#include "kernels/channels_impl.h"
 #include "kernels/conv3x3_impl.h"
 #include "kernels/peak_impl.h"
 #include "kernels/resize_impl.h"
@@ -23,6 +24,8 @@ void theo_kernels_add_avx512(theo_kernels *table) {
     table->l2_norm_rows = l2_norm_rows;
     table->layer_norm_rows = layer_norm_rows;
     table->rotate_rows = rotate_rows;
+    table->channel_moments = channel_moments;
+    table->channel_map = channel_map;
     table->resize_bilinear = resize_bilinear;
     table->top2_row = top2_row;
     table->top2_columns = top2_columns;

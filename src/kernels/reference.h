@@ -12,6 +12,8 @@ void theo_cell_softmax_c(const float *logits, size_t pitch, int cells, float *sc
 void theo_l2_norm_rows_c(const float *in, size_t in_pitch, float *out, size_t out_pitch, int rows, int columns);
 void theo_layer_norm_rows_c(const theo_layer_norm *norm);
 void theo_rotate_rows_c(const theo_rotation *rotation);
+void theo_channel_moments_c(const theo_channel_moments *moments);
+void theo_channel_map_c(const theo_channel_map *map);
 void theo_resize_bilinear_c(const theo_resize *resize);
 void theo_transpose_c(const float *in, size_t in_pitch, int rows, int columns, float *out, size_t out_pitch);
 void theo_top2_row_c(const float *scores, int n, int32_t first, theo_top2 *top);

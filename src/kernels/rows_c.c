@@ -144,6 +144,8 @@ void theo_kernels_add_c(theo_kernels *table) {
     table->l2_norm_rows = theo_l2_norm_rows_c;
     table->layer_norm_rows = theo_layer_norm_rows_c;
     table->rotate_rows = theo_rotate_rows_c;
+    table->channel_moments = theo_channel_moments_c;
+    table->channel_map = theo_channel_map_c;
     table->resize_bilinear = theo_resize_bilinear_c;
     table->transpose = theo_transpose_c;
     table->top2_row = theo_top2_row_c;
