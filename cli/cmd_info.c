@@ -9,7 +9,8 @@
 
 static const option_spec info_options[] = {
     {"plan", 0, OPTION_FLAG, NULL, 0, 0, NULL, "the operations with shapes, FLOPs, bytes and where they lie in the arena"},
-    {"size", 0, OPTION_SIZE, "HxW", 0, 0, "480x640", "size of the network's input for --plan"},
+    {"size", 0, OPTION_SIZE, "HxW", 0, 0, "what the model is usually given",
+     "size of the network's input, or for depth of the photo, for --plan"},
     {"tokens", 0, OPTION_LATER, NULL, 0, 0, NULL, "belongs to depth models, which come with a later version"},
     {"json", 0, OPTION_FLAG, NULL, 0, 0, NULL, "print one JSON object instead of words"},
     {0},
@@ -45,7 +46,8 @@ static bool print_json(const theo_model_info *info, const theo_plan_report *plan
 
 static bool print_words(const theo_model_info *info, const theo_plan_report *plan) {
     printf("name         %s\n", info->name);
-    printf("kind         %s%s\n", info->kind, info->descriptor_dim ? "" : " (detector only: no descriptors)");
+    printf("kind         %s%s\n", info->kind,
+           info->task == THEO_TASK_KEYPOINTS && !info->descriptor_dim ? " (detector only: no descriptors)" : "");
     printf("file         %s (%s)\n", info->path, info->source);
     printf("bytes        %" PRId64 " in the file, %zu packed\n", info->file_bytes, info->weight_bytes);
     printf("parameters   %" PRId64 "\n", info->parameters);
@@ -63,16 +65,13 @@ static bool print_words(const theo_model_info *info, const theo_plan_report *pla
 }
 
 static int run(const arguments *args) {
-    network_size size = {.fit = THEO_FIT_EXACT, .width = 640, .height = 480};
     const setting *given = option_find(args, "size");
     int code = option_needs(args, "size", "plan");
     if (code)
         return code;
     if (args->operand_count != 1)
         return usage_error("one model is needed, not %d; theo models lists those that are known", args->operand_count);
-    if (given)
-        size = given->size;
-    if (size.fit != THEO_FIT_EXACT)
+    if (given && given->size.fit != THEO_FIT_EXACT)
         return usage_error("--size %s: --plan needs a size HxW", given->text);
 
     engine opened;
@@ -81,8 +80,10 @@ static int run(const arguments *args) {
     theo_error err;
     theo_session *session = NULL;
     theo_plan_report *plan = NULL;
-    if (option_given(args, "plan") && (theo_session_open(&session, opened.model, NULL, &err) ||
-                                       theo_session_plan(session, size.width, size.height, &plan, &err))) {
+    const int width = given ? given->size.width : opened.info.input_width;
+    const int height = given ? given->size.height : opened.info.input_height;
+    if (option_given(args, "plan") &&
+        (theo_session_open(&session, opened.model, NULL, &err) || theo_session_plan(session, width, height, &plan, &err))) {
         message_error("%s", err.message);
         code = EXIT_NOTHING;
     } else {

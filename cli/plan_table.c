@@ -9,7 +9,7 @@ static const char *shape_text(char *text, const int64_t shape[4]) {
 
 void plan_print(const theo_plan_report *plan, bool times) {
     char in[64], out[64];
-    printf("%-22s %-26s %14s %14s %9s", "operation", "kind", "in HxWxC", "out HxWxC", "MFLOP");
+    printf("%-30s %-26s %14s %14s %5s %9s", "operation", "kind", "in HxWxC", "out HxWxC", "times", "MFLOP");
     if (times)
         printf(" %9s %9s\n", "least ms", "GFLOP/s");
     else
@@ -17,13 +17,13 @@ void plan_print(const theo_plan_report *plan, bool times) {
     double sum = 0;
     for (int i = 0; i < plan->count; i++) {
         const theo_op_report *op = &plan->ops[i];
-        printf("%-22s %-26s %14s %14s %9.1f", op->name, op->kind, shape_text(in, op->in_shape), shape_text(out, op->out_shape),
-               op->flops / 1e6);
+        printf("%-30s %-26s %14s %14s %5d %9.1f", op->name, op->kind, shape_text(in, op->in_shape),
+               shape_text(out, op->out_shape), op->runs, op->flops / 1e6);
         if (times)
             printf(" %9.3f %9.1f\n", op->min_ms, op->min_ms > 0 ? op->flops / op->min_ms / 1e6 : 0.0);
         else
             printf(" %10zu %10zu %10zu\n", op->weight_bytes, op->out_bytes, op->arena_offset);
-        sum += op->min_ms;
+        sum += op->runs * op->min_ms;
     }
     if (times)
         printf("all: %.2f GFLOP, %.3f ms, %.1f GFLOP/s\n", plan->flops / 1e9, sum, sum > 0 ? plan->flops / sum / 1e6 : 0.0);
@@ -52,6 +52,7 @@ void json_member_plan(json_out *json, const theo_plan_report *plan) {
         json_member_string(json, "kind", op->kind);
         member_shape(json, "in", op->in_shape);
         member_shape(json, "out", op->out_shape);
+        json_member_int(json, "runs", op->runs);
         json_member_double(json, "flops", op->flops);
         json_member_int(json, "weight_bytes", (int64_t)op->weight_bytes);
         json_member_int(json, "in_bytes", (int64_t)op->in_bytes);

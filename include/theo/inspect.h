@@ -13,17 +13,18 @@ typedef struct theo_op_report {
     const char *name;                  /* layer, such as "conv1a+conv1b+pool" */
     const char *kind;                  /* operation, such as "conv3x3 winograd" */
     int64_t in_shape[4], out_shape[4]; /* N, H, W, C */
-    double flops;                      /* of the direct form */
+    int runs;                          /* for one result: 2 where each of two photos goes through it */
+    double flops;                      /* of the direct form, of one run */
     size_t weight_bytes, in_bytes, out_bytes;
     size_t arena_offset;    /* of the output */
-    double last_ms, min_ms; /* of the runs so far; 0 before the first */
+    double last_ms, min_ms; /* of the runs so far, each; 0 before the first */
 } theo_op_report;
 
 typedef struct theo_plan_report {
     int count;
     const theo_op_report *ops;
     size_t arena_bytes, scratch_bytes;
-    double flops;
+    double flops; /* of one result */
 } theo_plan_report;
 
 /* The plan for a network input of that size (made if need be). */

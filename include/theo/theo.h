@@ -172,7 +172,7 @@ THEO_API void theo_model_close(theo_model *model);
 /* Facts of an open model. Strings live as long as the model. */
 typedef struct theo_model_info {
     const char *name; /* catalogue name if the file is a known one, else the file's stem */
-    const char *kind; /* "superpoint", "superpoint-bn", "magicpoint" */
+    const char *kind; /* "superpoint", "superpoint-bn", "magicpoint", "moge-2", "dust3r" */
     theo_task task;
     const char *path;    /* the file that was read */
     const char *source;  /* "safetensors", "torch-zip", "torch-legacy" */
@@ -183,9 +183,10 @@ typedef struct theo_model_info {
     int threads;
     int64_t parameters;
     int64_t file_bytes;
-    size_t weight_bytes; /* packed, in memory */
-    int descriptor_dim;  /* 0: no descriptor head */
-    double load_ms;      /* time theo_model_open took */
+    size_t weight_bytes;           /* packed, in memory */
+    int descriptor_dim;            /* 0: no descriptor head */
+    int input_width, input_height; /* what it is usually given, as theo_session_prepare takes it */
+    double load_ms;                /* time theo_model_open took */
 } theo_model_info;
 
 THEO_API void theo_model_get_info(const theo_model *model, theo_model_info *info);
@@ -221,7 +222,8 @@ THEO_API theo_status theo_session_open(theo_session **session, theo_model *model
                                        theo_error *err);
 THEO_API void theo_session_close(theo_session *session);
 
-/* Makes the plan for a network input of that size now instead of in the first call. A session keeps the last four plans. */
+/* Makes the plan now instead of in the first call: keypoints and pairs for a network input of that size (of pairs multiples of
+ * 16, both views alike), depth for a photo of that size. A session keeps the last four plans. */
 THEO_API theo_status theo_session_prepare(theo_session *session, int width, int height, theo_error *err);
 
 /* Bytes of activations and scratch a session needs for a network input of that size (weights not included). */

@@ -68,7 +68,7 @@ static theo_status describe(theo_model *m, const char *text, const theo_weights 
 
 /* The kind whose names most of the file's tensors carry. */
 static const theo_kind *kind_of(const theo_weights *weights) {
-    static const theo_kind *const kinds[] = {&theo_kind_superpoint, &theo_kind_moge2};
+    static const theo_kind *const kinds[] = {&theo_kind_superpoint, &theo_kind_moge2, &theo_kind_dust3r};
     const theo_kind *best = NULL;
     int most = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -88,7 +88,8 @@ static theo_status load_network(theo_model *m, const char *text, const theo_weig
     if (!kind)
         return theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), NULL,
                          "its tensors carry no names of a network that this program knows: SuperPoint (such as conv1a.weight or "
-                         "encoder.conv_blocks.0.conv_a.weight) or MoGe-2 (such as encoder.backbone.cls_token)");
+                         "encoder.conv_blocks.0.conv_a.weight), MoGe-2 (such as encoder.backbone.cls_token) or DUSt3R (such as "
+                         "dec_blocks.0.cross_attn.projq.weight)");
     THEO_TRY(kind->load(m, weights, o, &known, err));
     m->kind = kind;
     return describe(m, text, weights, known, err);

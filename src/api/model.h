@@ -7,28 +7,32 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "formats/weights.h"
+#include "models/dust3r_run.h"
 #include "models/moge2_run.h"
 #include "models/superpoint_run.h"
 #include <stdatomic.h>
+
+enum { THEO_KIND_PLANS = 2 }; /* of one result, at most */
 
 /* What the library must know of a kind of network to open models and sessions: one table each, beside the calls of its own. */
 typedef struct theo_kind {
     theo_task task;
     /* How many tensors of the file carry names of this kind. */
     int (*recognise)(const theo_weights *weights);
-    /* Fills the model's network, and of its info: kind, licence, config_json, parameters, weight_bytes, descriptor_dim. Returns
-     * in *name (static, or NULL) what the numbers in the file are known as. */
+    /* Fills the model's network, and of its info: kind, licence, config_json, parameters, weight_bytes, descriptor_dim, input
+     * size. Returns in *name (static, or NULL) what the numbers in the file are known as. */
     theo_status (*load)(theo_model *model, const theo_weights *weights, const theo_model_options *options, const char **name,
                         theo_error *err);
     void (*unload)(theo_model *model);
     theo_status (*open)(theo_session *session, const theo_session_options *options, theo_error *err);
     void (*close)(theo_session *session);
-    /* The plan for a photo, or network input, of that size. */
-    theo_status (*prepare)(theo_session *session, int width, int height, const theo_plan **plan, theo_error *err);
+    /* The plans, *count of them, for a photo, or network input, of that size. */
+    theo_status (*prepare)(theo_session *session, int width, int height, theo_plan_part parts[THEO_KIND_PLANS], int *count,
+                           theo_error *err);
     theo_status (*memory)(theo_session *session, int width, int height, size_t *bytes, theo_error *err);
 } theo_kind;
 
-extern const theo_kind theo_kind_superpoint, theo_kind_moge2;
+extern const theo_kind theo_kind_superpoint, theo_kind_moge2, theo_kind_dust3r;
 
 /* Immutable from the end of theo_model_open. */
 struct theo_model {
@@ -40,6 +44,7 @@ struct theo_model {
     union { /* of `kind` */
         theo_superpoint *superpoint;
         theo_moge2 *moge2;
+        theo_dust3r *dust3r;
     };
     theo_model_info info; /* its name, path and source are this model's own */
 };
@@ -52,6 +57,7 @@ struct theo_session {
     union { /* of the model's kind */
         theo_superpoint_runner *superpoint;
         theo_moge2_runner *moge2;
+        struct theo_pair_state *pair; /* api/pair.h */
     };
     theo_results *results;
 };

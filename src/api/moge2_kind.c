@@ -15,6 +15,8 @@ static theo_status load(theo_model *m, const theo_weights *weights, const theo_m
     m->info.config_json = n->config_json;
     m->info.parameters = n->parameters;
     m->info.weight_bytes = n->weight_bytes;
+    m->info.input_width = THEO_MOGE_CANVAS_WIDTH;
+    m->info.input_height = THEO_MOGE_CANVAS_HEIGHT;
     if (n->unused)
         theo_log(m->logger, THEO_LOG_WARNING, "%s: %d tensors are not known and not used", theo_weights_path(weights), n->unused);
     return THEO_OK;
@@ -34,15 +36,19 @@ static void close_runner(theo_session *s) {
 }
 
 /* A photo of that size, as theo_geometry_run takes it by default. */
-static theo_status prepare(theo_session *s, int width, int height, const theo_plan **plan, theo_error *err) {
+static theo_status prepare(theo_session *s, int width, int height, theo_plan_part parts[THEO_KIND_PLANS], int *count,
+                           theo_error *err) {
     theo_moge_frame f = theo_moge_frame_of(width, height, THEO_MOGE_NATIVE, THEO_MOGE_CANVAS_TOKENS);
-    return theo_moge2_prepare(s->moge2, f.rows, f.columns, ~0u, plan, err);
+    *count = 1;
+    parts[0].runs = 1;
+    return theo_moge2_prepare(s->moge2, f.rows, f.columns, ~0u, &parts[0].plan, err);
 }
 
 static theo_status memory(theo_session *s, int width, int height, size_t *bytes, theo_error *err) {
-    const theo_plan *plan;
-    THEO_TRY(prepare(s, width, height, &plan, err));
-    *bytes = theo_plan_memory_bytes(plan);
+    theo_plan_part parts[THEO_KIND_PLANS];
+    int count;
+    THEO_TRY(prepare(s, width, height, parts, &count, err));
+    *bytes = theo_plan_memory_bytes(parts[0].plan);
     return THEO_OK;
 }
 

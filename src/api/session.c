@@ -76,7 +76,9 @@ static theo_status check_size(int width, int height, theo_error *err) {
 theo_status theo_session_prepare(theo_session *session, int width, int height, theo_error *err) {
     THEO_TRY(check_size(width, height, err));
     THEO_TRY(theo_session_enter(session, err));
-    theo_status status = session->model->kind->prepare(session, width, height, NULL, err);
+    theo_plan_part parts[THEO_KIND_PLANS];
+    int count;
+    theo_status status = session->model->kind->prepare(session, width, height, parts, &count, err);
     theo_session_leave(session);
     return status;
 }
@@ -87,10 +89,11 @@ theo_status theo_session_plan(theo_session *session, int width, int height, theo
     *report = NULL;
     THEO_TRY(check_size(width, height, err));
     THEO_TRY(theo_session_enter(session, err));
-    const theo_plan *plan;
-    theo_status status = session->model->kind->prepare(session, width, height, &plan, err);
+    theo_plan_part parts[THEO_KIND_PLANS];
+    int count;
+    theo_status status = session->model->kind->prepare(session, width, height, parts, &count, err);
     if (!status)
-        status = theo_plan_describe(plan, report, err);
+        status = theo_plan_describe(parts, count, report, err);
     theo_session_leave(session);
     return status;
 }

@@ -50,6 +50,8 @@ static theo_status load(theo_model *m, const theo_weights *weights, const theo_m
     m->info.parameters = n->parameters;
     m->info.weight_bytes = n->weight_bytes;
     m->info.descriptor_dim = n->descriptor_dim;
+    m->info.input_width = 640;
+    m->info.input_height = 480;
     return THEO_OK;
 }
 
@@ -66,8 +68,11 @@ static void close_runner(theo_session *s) {
     theo_superpoint_runner_free(s->superpoint);
 }
 
-static theo_status prepare(theo_session *s, int width, int height, const theo_plan **plan, theo_error *err) {
-    return theo_superpoint_prepare(s->superpoint, width, height, plan, err);
+static theo_status prepare(theo_session *s, int width, int height, theo_plan_part parts[THEO_KIND_PLANS], int *count,
+                           theo_error *err) {
+    *count = 1;
+    parts[0].runs = 1;
+    return theo_superpoint_prepare(s->superpoint, width, height, &parts[0].plan, err);
 }
 
 static theo_status memory(theo_session *s, int width, int height, size_t *bytes, theo_error *err) {

@@ -1,4 +1,4 @@
-/* describe.c - a plan as a report: one block of memory that holds the report, its ops and their names. */
+/* describe.c - plans as a report: one block of memory that holds the report, its ops and their names. */
 #include "base/error.h"
 #include "engine/plan_state.h"
 #include <string.h>
@@ -36,25 +36,43 @@ static theo_op_report report_op(const theo_plan *plan, const theo_op *op, const 
     return r;
 }
 
-theo_status theo_plan_describe(const theo_plan *plan, theo_plan_report **out, theo_error *err) {
+static size_t at_least(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* Appends the ops of a part; the place after their names. */
+static char *add_part(theo_plan_report *report, theo_op_report *ops, char *name, const theo_plan_part *part) {
+    const theo_plan *plan = part->plan;
+    for (int i = 0; i < plan->op_count; i++) {
+        size_t bytes = strlen(plan->ops[i].name) + 1;
+        theo_op_report *op = &ops[report->count++];
+        *op = report_op(plan, &plan->ops[i], memcpy(name, plan->ops[i].name, bytes));
+        op->runs = part->runs;
+        report->flops += op->flops * part->runs;
+        name += bytes;
+    }
+    report->arena_bytes = at_least(report->arena_bytes, plan->arena_bytes);
+    report->scratch_bytes = at_least(report->scratch_bytes, plan->scratch_bytes);
+    return name;
+}
+
+theo_status theo_plan_describe(const theo_plan_part *parts, int count, theo_plan_report **out, theo_error *err) {
     *out = NULL;
-    size_t ops_bytes = sizeof(theo_op_report) * (size_t)plan->op_count, names_bytes = 0;
-    for (int i = 0; i < plan->op_count; i++)
-        names_bytes += strlen(plan->ops[i].name) + 1;
+    size_t ops_bytes = 0, names_bytes = 0;
+    for (int p = 0; p < count; p++) {
+        ops_bytes += sizeof(theo_op_report) * (size_t)parts[p].plan->op_count;
+        for (int i = 0; i < parts[p].plan->op_count; i++)
+            names_bytes += strlen(parts[p].plan->ops[i].name) + 1;
+    }
     theo_plan_report *report = theo_alloc(sizeof *report + ops_bytes + names_bytes, 1);
     if (!report)
         return theo_fail(err, THEO_MEMORY, NULL, NULL, "out of memory for the report of a plan");
 
     theo_op_report *ops = (theo_op_report *)(report + 1);
-    char *name = (char *)(ops + plan->op_count);
-    *report = (theo_plan_report){
-        .count = plan->op_count, .ops = ops, .arena_bytes = plan->arena_bytes, .scratch_bytes = plan->scratch_bytes};
-    for (int i = 0; i < plan->op_count; i++) {
-        size_t bytes = strlen(plan->ops[i].name) + 1;
-        ops[i] = report_op(plan, &plan->ops[i], memcpy(name, plan->ops[i].name, bytes));
-        name += bytes;
-        report->flops += ops[i].flops;
-    }
+    char *name = (char *)ops + ops_bytes;
+    *report = (theo_plan_report){.ops = ops};
+    for (int p = 0; p < count; p++)
+        name = add_part(report, ops, name, &parts[p]);
     *out = report;
     return THEO_OK;
 }

@@ -159,6 +159,13 @@ theo_status theo_plan_run(theo_plan *plan, theo_progress_fn progress, void *user
 /* Where an input is to be written before, or an output may be read after a run; distance of pixels in floats in *pitch (>= c). */
 float *theo_plan_data(theo_plan *plan, theo_tensor x, int *pitch);
 
-theo_status theo_plan_describe(const theo_plan *plan, theo_plan_report **report, theo_error *err);
+/* A plan, and how often it runs for one result. */
+typedef struct theo_plan_part {
+    const theo_plan *plan;
+    int runs;
+} theo_plan_part;
+
+/* What `count` plans do together for one result; they run one after the other, in the same memory. */
+theo_status theo_plan_describe(const theo_plan_part *parts, int count, theo_plan_report **report, theo_error *err);
 
 #endif

@@ -1,8 +1,7 @@
-/* focal_estimate.c - focal lengths of point maps, as DUSt3R's programs find them. */
+#include "geometry/focal_estimate.h"
 #include "base/error.h"
 #include "geometry/order.h"
 #include <math.h>
-#include <theo/geometry.h>
 
 static theo_status check(const theo_point_map *map, const double *focal, theo_error *err) {
     if (!map || !focal || !map->points)
@@ -22,12 +21,8 @@ static size_t vote(double *votes, size_t count, double offset, double x, double 
     return count;
 }
 
-theo_status theo_focal_median(const theo_point_map *map, double *focal, theo_error *err) {
-    THEO_TRY(check(map, focal, err));
+double theo_focal_median_in(const theo_point_map *map, double *votes) {
     int w = map->width, h = map->height;
-    double *votes = theo_alloc((size_t)w * (size_t)h, 2 * sizeof *votes);
-    if (!votes)
-        return theo_fail(err, THEO_MEMORY, NULL, "map", "no memory for the votes of %d x %d pixels", w, h);
     size_t count = 0;
     const float *p = map->points;
     for (int y = 0; y < h; y++)
@@ -37,8 +32,16 @@ theo_status theo_focal_median(const theo_point_map *map, double *focal, theo_err
         }
     double usual = (w > h ? w : h) / (2 * tan(30 * 3.14159265358979323846 / 180));
     double median = count ? theo_percentile(votes, count, 50) : 0;
+    return fmin(fmax(median, 0.2 * usual), 8 * usual);
+}
+
+theo_status theo_focal_median(const theo_point_map *map, double *focal, theo_error *err) {
+    THEO_TRY(check(map, focal, err));
+    double *votes = theo_alloc((size_t)map->width * (size_t)map->height, 2 * sizeof *votes);
+    if (!votes)
+        return theo_fail(err, THEO_MEMORY, NULL, "map", "no memory for the votes of %d x %d pixels", map->width, map->height);
+    *focal = theo_focal_median_in(map, votes);
     theo_free(votes);
-    *focal = fmin(fmax(median, 0.2 * usual), 8 * usual);
     return THEO_OK;
 }
 

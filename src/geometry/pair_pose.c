@@ -71,8 +71,9 @@ static theo_status port_focals(const theo_pair_maps *m, const theo_pair_pose_opt
     return THEO_OK;
 }
 
-theo_status theo_pair_pose_port(const theo_pair_maps *m, const theo_pair_pose_options *o, theo_pair_pose *pose, theo_error *err) {
-    *pose = (theo_pair_pose){.found = false};
+theo_status theo_pair_pose_port(const theo_pair_maps *m, const theo_pair_pose_options *o, theo_pair_solution *pose,
+                                theo_error *err) {
+    *pose = (theo_pair_solution){.found = false};
     THEO_TRY(port_focals(m, o, pose->focal, err));
     THEO_TRY(threshold_of(&pose->threshold, m->conf_ji, pixels_of(m, 1), o->confident_percent, err));
     chosen c;
@@ -150,11 +151,11 @@ static theo_status viewer_camera(const theo_pair_maps *m, const theo_pair_pose_o
     return status;
 }
 
-theo_status theo_pair_pose_pairviewer(const theo_pair_maps *m, const theo_pair_pose_options *o, theo_pair_pose *pose,
+theo_status theo_pair_pose_pairviewer(const theo_pair_maps *m, const theo_pair_pose_options *o, theo_pair_solution *pose,
                                       theo_pair_view_facts *facts, theo_error *err) {
     theo_pair_view_facts own;
     facts = facts ? facts : &own;
-    *pose = (theo_pair_pose){.found = false};
+    *pose = (theo_pair_solution){.found = false};
     THEO_TRY(viewer_focals(m, o, pose->focal, err));
     facts->scores[0] = mean(m->conf_ii, pixels_of(m, 0)) * mean(m->conf_ji, pixels_of(m, 1));
     facts->scores[1] = mean(m->conf_jj, pixels_of(m, 1)) * mean(m->conf_ij, pixels_of(m, 0));

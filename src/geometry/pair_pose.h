@@ -18,7 +18,7 @@ typedef struct theo_pair_pose_options {
     const theo_intrinsics *cameras[2]; /* of the maps' pixels, or NULL: estimated */
 } theo_pair_pose_options;
 
-typedef struct theo_pair_pose {
+typedef struct theo_pair_solution {
     bool found;
     const char *reason; /* static string when not found, else NULL */
     double R[9], t[3];  /* X_j = R X_i + t */
@@ -28,11 +28,11 @@ typedef struct theo_pair_pose {
     bool is_swapped;   /* the scale is that of order (j, i) */
     int used;          /* points that went into the fit */
     double threshold;  /* port: the confidence from which on points are used */
-} theo_pair_pose;
+} theo_pair_solution;
 
 /* The public port's recipe: focal lengths by median votes, the most confident points of view j in frame i, a robust pose. Reads
  * pts_ii, pts_ji, conf_ji, pts_jj. A camera of view i only replaces its reported focal length. */
-theo_status theo_pair_pose_port(const theo_pair_maps *maps, const theo_pair_pose_options *options, theo_pair_pose *pose,
+theo_status theo_pair_pose_port(const theo_pair_maps *maps, const theo_pair_pose_options *options, theo_pair_solution *pose,
                                 theo_error *err);
 
 /* What PairViewer knows besides the pose. */
@@ -45,7 +45,7 @@ typedef struct theo_pair_view_facts {
 
 /* The recipe of the published PairViewer: focal lengths by Weiszfeld, a pose of each view in the other's frame, the order with
  * the higher score wins. Reads all maps. facts may be NULL. */
-theo_status theo_pair_pose_pairviewer(const theo_pair_maps *maps, const theo_pair_pose_options *options, theo_pair_pose *pose,
+theo_status theo_pair_pose_pairviewer(const theo_pair_maps *maps, const theo_pair_pose_options *options, theo_pair_solution *pose,
                                       theo_pair_view_facts *facts, theo_error *err);
 
 #endif

@@ -286,7 +286,7 @@ THEO_API theo_status stage_dust3r_pose(const theo_pair_maps *maps, double confid
 theo_status stage_dust3r_pose(const theo_pair_maps *maps, double confident_percent, const theo_intrinsics *camera2, int is_viewer,
                               stage_pose *out, stage_viewer *viewer, theo_error *err) {
     theo_pair_pose_options o = {confident_percent, {NULL, camera2}};
-    theo_pair_pose p;
+    theo_pair_solution p;
     theo_pair_view_facts facts;
     if (is_viewer) {
         THEO_TRY(theo_pair_pose_pairviewer(maps, &o, &p, &facts, err));

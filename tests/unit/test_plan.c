@@ -296,7 +296,7 @@ static void progress_and_report(void) {
     memset(theo_plan_data(plan, x, &pitch), 0, 16 * 24 * sizeof(float));
 
     theo_plan_report *report;
-    CHECK(theo_plan_describe(plan, &report, NULL) == THEO_OK);
+    CHECK(theo_plan_describe(&(theo_plan_part){plan, 1}, 1, &report, NULL) == THEO_OK);
     CHECK(report->count == 3 && report->ops[0].last_ms == 0 && report->ops[0].min_ms == 0);
     theo_plan_report_free(report);
 
@@ -311,7 +311,7 @@ static void progress_and_report(void) {
     CHECK(w.calls == 2);
     CHECK(theo_plan_run(plan, NULL, NULL, NULL) == THEO_OK);
 
-    CHECK(theo_plan_describe(plan, &report, NULL) == THEO_OK);
+    CHECK(theo_plan_describe(&(theo_plan_part){plan, 1}, 1, &report, NULL) == THEO_OK);
     theo_plan_free(plan); /* the report stands alone */
     theo_free_aligned(memory);
     const theo_op_report *op = &report->ops[0];
