@@ -30,8 +30,8 @@ typedef struct check_test {
 } check_test;
 
 /* The groups, each ended by a test without name. */
-extern const check_test check_math_tests[], check_gemm_tests[], check_winograd_tests[], check_conv3x3_tests[], check_row_tests[],
-    check_map_tests[], check_channel_tests[];
+extern const check_test check_attention_tests[], check_math_tests[], check_gemm_tests[], check_winograd_tests[],
+    check_conv3x3_tests[], check_row_tests[], check_map_tests[], check_channel_tests[];
 
 /* ---- values: the same for the same seed, test and level */
 

@@ -16,8 +16,8 @@ static const char usage[] =
     "  --threads N    benches that can use more than one thread also run on N\n"
     "  SEED           of the random values; printed, so that a failure can be repeated\n";
 
-static const check_test *const groups[] = {check_math_tests, check_gemm_tests, check_winograd_tests, check_conv3x3_tests,
-                                           check_row_tests,  check_map_tests,  check_channel_tests};
+static const check_test *const groups[] = {check_math_tests,    check_gemm_tests, check_attention_tests, check_winograd_tests,
+                                           check_conv3x3_tests, check_row_tests,  check_map_tests,       check_channel_tests};
 
 /* A kernel that touches a guard page ends its test, not the run. */
 static sigjmp_buf on_fault;
