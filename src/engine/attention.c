@@ -6,14 +6,15 @@
 #include <string.h>
 
 enum {
-    KEY_BLOCK = 192,   /* a multiple of 16 and of every nr */
-    QUERY_PANELS = 10, /* at most, of one task */
+    KEY_UNIT = 32,     /* blocks of keys begin at multiples of 16 and of every nr */
+    KEY_BLOCK = 704,   /* keys of a block, at most; the blocks of a call are of one size */
+    QUERY_PANELS = 12, /* at most, of one task */
 };
 
 typedef struct job {
     const theo_attention_call *call;
     const theo_gemm_kernels *gemm;
-    int dim_chunks, key_panels, key_chunks, value_panels;
+    int dim_chunks, key_panels, key_chunks, value_panels, key_block;
     size_t key_panel, value_panel; /* floats */
     size_t head_floats;            /* packed keys, then values, of a head */
     int query_panels, query_blocks;
@@ -64,7 +65,7 @@ static panel_state state_of(const job *j, float *at) {
 }
 
 static size_t block_floats(const job *j) { /* scores, and weights, of one A panel and one block of keys */
-    return (size_t)(j->gemm->mr * KEY_BLOCK);
+    return (size_t)(j->gemm->mr * j->key_block);
 }
 
 static job plan_job(const theo_attention_call *call, int threads) {
@@ -74,6 +75,7 @@ static job plan_job(const theo_attention_call *call, int threads) {
     j.key_panels = div_up(call->keys, nr);
     j.key_chunks = div_up(call->keys, THEO_KU);
     j.value_panels = div_up(call->dim, nr);
+    j.key_block = div_up(div_up(call->keys, div_up(call->keys, KEY_BLOCK)), KEY_UNIT) * KEY_UNIT;
     j.key_panel = (size_t)(j.dim_chunks * THEO_KU * nr);
     j.value_panel = (size_t)(j.key_chunks * THEO_KU * nr);
     j.head_floats = lines((size_t)j.key_panels * j.key_panel + (size_t)j.value_panels * j.value_panel);
@@ -204,10 +206,10 @@ static void run_block(void *context, int task, int worker) {
                                       turn_of(c->q_turn, c->q_turn_pitch, p * mr), c->q_turn_pitch, count, turned);
         j->gemm->pack_rows(rows, pitch, count, c->dim, s.queries);
     }
-    for (int from = 0; from < c->keys; from += KEY_BLOCK)
+    for (int from = 0; from < c->keys; from += j->key_block)
         for (int p = p0; p < p1; p++) {
             panel_state s = state_of(j, states + (size_t)(p - p0) * state_floats(j));
-            add_keys(j, &s, min_int(mr, c->queries - p * mr), packed, from, min_int(KEY_BLOCK, c->keys - from), scores, weights);
+            add_keys(j, &s, min_int(mr, c->queries - p * mr), packed, from, min_int(j->key_block, c->keys - from), scores, weights);
         }
     for (int p = p0; p < p1; p++) {
         panel_state s = state_of(j, states + (size_t)(p - p0) * state_floats(j));
