@@ -29,8 +29,8 @@ static const option_spec bench_options[] = {
     {0},
 };
 
-static const option_group groups[] = {
-    {"Options", bench_options}, {"Images", image_options}, {"Machine", engine_options}, {"Help", help_option}, {0}};
+static const option_group groups[] = {{"Options", bench_options},  {"Images", image_options}, {NULL, limit_options},
+                                      {"Machine", engine_options}, {"Help", help_option},     {0}};
 
 enum { LOADS = 5, LOAD_BUDGET_MS = 1000 }; /* loads that are measured, as long as they take no longer than that together */
 

@@ -53,9 +53,11 @@ static const option_spec file_options[] = {
 };
 
 static const option_group groups[] = {
-    {"Geometry", geometry_options}, {"Files", file_options}, {"Model", depth_model_options},
-    {"Images", image_options},      {NULL, folder_options},  {"Results", result_options},
-    {"Machine", engine_options},    {"Help", help_option},   {0},
+    {"Geometry", geometry_options}, {"Files", file_options},
+    {"Model", depth_model_options}, {"Images", image_options},
+    {NULL, limit_options},          {NULL, folder_options},
+    {"Results", result_options},    {"Machine", engine_options},
+    {"Help", help_option},          {0},
 };
 
 typedef struct job {

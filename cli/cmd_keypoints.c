@@ -33,6 +33,7 @@ static const option_group groups[] = {
     {NULL, keypoints_only_options},
     {"Model", model_options},
     {"Images", image_options},
+    {NULL, limit_options},
     {NULL, folder_options},
     {"Results", result_options},
     {NULL, file_options},

@@ -36,9 +36,11 @@ static const option_spec pair_options[] = {
 };
 
 static const option_group groups[] = {
-    {"Matches", match_options},  {"Many pairs", pair_options}, {"Keypoints", detector_options},
-    {"Model", model_options},    {"Images", image_options},    {"Results", result_options},
-    {"Machine", engine_options}, {"Help", help_option},        {0},
+    {"Matches", match_options},      {"Many pairs", pair_options},
+    {"Keypoints", detector_options}, {"Model", model_options},
+    {"Images", image_options},       {NULL, limit_options},
+    {"Results", result_options},     {"Machine", engine_options},
+    {"Help", help_option},           {0},
 };
 
 typedef enum image_state { IMAGE_PENDING = 0, IMAGE_READY, IMAGE_FAILED } image_state;

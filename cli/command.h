@@ -13,8 +13,8 @@ typedef struct command {
     int (*run)(const arguments *args); /* gives the exit code */
 } command;
 
-extern const command command_keypoints, command_match, command_depth, command_info, command_models, command_bench, command_verify,
-    command_synth;
+extern const command command_keypoints, command_match, command_depth, command_pair, command_info, command_models, command_bench,
+    command_verify, command_synth;
 
 /* All of them, NULL at the end. */
 extern const command *const commands[];

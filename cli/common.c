@@ -28,6 +28,10 @@ const option_spec folder_options[] = {
 
 const option_spec image_options[] = {
     {"orientation", 0, OPTION_CHOICE, "ignore|apply", 0, 0, "ignore", "what to do about the EXIF orientation of a photo"},
+    {0},
+};
+
+const option_spec limit_options[] = {
     {"allow-truncated", 0, OPTION_FLAG, NULL, 0, 0, NULL, "decode what there is of a JPEG that ends early, with a warning"},
     {"max-pixels", 0, OPTION_COUNT, "N", 1, 1e12, "100M", "refuse images with more pixels, before decoding them"},
     {0},

@@ -10,7 +10,8 @@
 extern const option_spec model_options[];    /* --model */
 extern const option_spec engine_options[];   /* --device --threads --precision --no-checksum */
 extern const option_spec folder_options[];   /* --recursive */
-extern const option_spec image_options[];    /* --orientation --allow-truncated --max-pixels */
+extern const option_spec image_options[];    /* --orientation, ignore by default */
+extern const option_spec limit_options[];    /* --allow-truncated --max-pixels */
 extern const option_spec result_options[];   /* --output --store --json --time --quiet */
 extern const option_spec detector_options[]; /* --max-keypoints ... --hf */
 extern const option_spec help_option[];      /* --help */

@@ -82,6 +82,7 @@ void help_program(void) {
         "  theo keypoints photos/ --json           one JSON object per photo of a folder\n"
         "  theo match left.jpg right.jpg -o out    matches of two photos, and the homography between them\n"
         "  theo depth photo.jpg -o out             metric depth, points and normals of a photo\n"
+        "  theo pair left.jpg right.jpg -o out     points of both photos in one frame; --pose adds the second camera's pose\n"
         "  curl -s URL | theo keypoints -          a photo from stdin\n"
         "\nResults go to stdout, progress and complaints to stderr.\n"
         "Exit codes: 0 all done, 1 some or all inputs failed, 2 nothing done (usage, model), 130 interrupted, 143 terminated.\n");

@@ -8,15 +8,14 @@
 #include <theo/theo.h>
 
 const command *const commands[] = {
-    &command_keypoints, &command_match,  &command_depth, &command_info, &command_models,
-    &command_bench,     &command_verify, &command_synth, NULL,
+    &command_keypoints, &command_match, &command_depth,  &command_pair,  &command_info,
+    &command_models,    &command_bench, &command_verify, &command_synth, NULL,
 };
 
 /* Commands whose networks this version does not have. */
 static const struct {
     const char *name, *what;
 } later[] = {
-    {"pair", "points and pose of two photos (DUSt3R)"},
     {"align", "one scene from many photos"},
     {"pull", "fetching models"},
     {"serve", "the HTTP server"},

@@ -115,11 +115,11 @@ void json_member_files(json_out *json, const output_files *files) {
 char *output_summary(const output_files *files) {
     if (files->count == 0)
         return text_copy("");
-    /* All names begin alike, up to a dot. */
+    /* All names begin alike, up to a dot or a slash. */
     size_t base = (size_t)(strrchr(files->names[0], '.') - files->names[0]) + 1;
     for (int i = 1; i < files->count; i++)
         while (strncmp(files->names[0], files->names[i], base) != 0)
-            for (base--; base > 0 && files->names[0][base - 1] != '.';)
+            for (base--; base > 0 && !strchr("./", files->names[0][base - 1]);)
                 base--;
     char *list = text_copy("");
     for (int i = 0; i < files->count; i++) {

@@ -89,6 +89,9 @@ THEO_API theo_status theo_mesh_from_depth(theo_mesh **mesh, const theo_depth_map
  * backwards, all of the second kind, the same backwards. valid: [height, width], NULL = all. */
 THEO_API theo_status theo_mesh_from_mask(theo_mesh **mesh, const uint8_t *valid, int width, int height, theo_error *err);
 
+/* Leaves out the vertices that no face has, in place; faces keep their order. */
+THEO_API theo_status theo_mesh_drop_unused(theo_mesh *mesh, theo_error *err);
+
 /* Colours [face_count, 3] for flat faces: that of the pixel at the right angle. rgb: [height, width, 3] of the map. */
 THEO_API void theo_mesh_face_colors(const theo_mesh *mesh, const uint8_t *rgb, uint8_t *colors);
 THEO_API void theo_mesh_free(theo_mesh *mesh);

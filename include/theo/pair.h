@@ -73,6 +73,7 @@ typedef struct theo_pair_view {
 } theo_pair_view;
 
 typedef struct theo_pose {
+    theo_pose_method method; /* that was asked for */
     bool found;
     const char *reason; /* static string when not found, else NULL */
     double R[9], t[3];  /* X_cam2 = R X_cam1 + t, in the unit of the points */
@@ -162,7 +163,7 @@ THEO_API void theo_pair_valid(const theo_pair_view *view, double min_conf, uint8
 /* Over the finite values on the photo. All NaN where there are none. */
 typedef struct theo_pair_summary {
     double conf_min, conf_median, conf_mean, conf_max;
-    double depth_median;
+    double depth_min, depth_median, depth_max;
     double photo_fraction; /* share of the grid that is photo */
 } theo_pair_summary;
 

@@ -29,7 +29,8 @@ static theo_status open_runner(theo_session *s, const theo_session_options *o, t
     s->pair = theo_alloc(1, sizeof *s->pair);
     if (!s->pair)
         return theo_fail(err, THEO_MEMORY, NULL, "session", "out of memory");
-    theo_dust3r_runner_options r = {s->model->level, s->model->pool, o->progress, o->progress_user};
+    s->pair->progress = (theo_pair_progress){.tell = o->progress, .user = o->progress_user};
+    theo_dust3r_runner_options r = {s->model->level, s->model->pool, theo_pair_progress_tell, &s->pair->progress};
     return theo_dust3r_runner_new(&s->pair->runner, s->model->dust3r, &r, err);
 }
 

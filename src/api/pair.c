@@ -7,6 +7,23 @@
 
 enum { FIRST = 1, SECOND = 2, BOTH = FIRST | SECOND, LARGEST_SIDE = 1 << 16 };
 
+/* ---------------------------------------------------------------- progress */
+
+void theo_pair_progress_begin(theo_pair_progress *p, int total) {
+    p->begin = p->share = 0;
+    p->total = total;
+}
+
+void theo_pair_progress_step(theo_pair_progress *p, int share) {
+    p->begin += p->share;
+    p->share = share;
+}
+
+int theo_pair_progress_tell(void *user, double done) {
+    const theo_pair_progress *p = user;
+    return p->tell ? p->tell(p->user, fmin((p->begin + p->share * done) / p->total, 1)) : 0;
+}
+
 /* ---------------------------------------------------------------- photos */
 
 static theo_status check_image(const theo_image *image, const char *name, theo_error *err) {
@@ -25,7 +42,7 @@ theo_status theo_pair_photo_make(theo_pair_photo *photo, theo_session *s, const 
                                  const theo_pair_options *o, theo_error *err) {
     const double start = theo_clock_ms();
     THEO_TRY(check_image(image, name, err));
-    THEO_TRY(theo_pair_frame_of(&photo->frame, image->width, image->height, o, err));
+    THEO_TRY(theo_pair_frame_of(&photo->frame, image, name, o, err));
     const theo_dust3r_frame *f = &photo->frame;
     const theo_dust3r_grid grid = {f->net_height / THEO_DUST3R_PATCH, f->net_width / THEO_DUST3R_PATCH};
     const size_t floats = theo_dust3r_feature_floats(s->model->dust3r, grid);
@@ -36,6 +53,7 @@ theo_status theo_pair_photo_make(theo_pair_photo *photo, theo_session *s, const 
     THEO_TRY(theo_dust3r_input_fill(&s->pair->input, image, o->bgr, f, photo->rgb, err));
     const double filled = theo_clock_ms();
     photo->preprocess_ms = filled - start;
+    theo_pair_progress_step(&s->pair->progress, THEO_PAIR_ENCODE);
     THEO_TRY(theo_dust3r_encode(s->pair->runner, &(theo_dust3r_image){.grid = grid, .bytes = photo->rgb}, &photo->features, err));
     photo->encode_ms = theo_clock_ms() - filled;
     return THEO_OK;
@@ -115,6 +133,7 @@ static theo_status run_plain(theo_session *s, pair_block *p, const theo_pair_pho
     const theo_dust3r_features features[] = {photos[0]->features, photos[1]->features};
     theo_pair_timing *timing = &p->public.timing;
     const double start = theo_clock_ms();
+    theo_pair_progress_step(&s->pair->progress, THEO_PAIR_DECODE);
     THEO_TRY(theo_dust3r_decode(s->pair->runner, features, BOTH, err));
     const double decoded = theo_clock_ms();
     for (int v = 0; v < THEO_PAIR_VIEWS; v++)
@@ -131,6 +150,10 @@ static unsigned swapped_views(const theo_pair_options *o) {
     return o->swapped | needed[o->pose];
 }
 
+int theo_pair_work(int encodes, const theo_pair_options *o) {
+    return encodes * THEO_PAIR_ENCODE + (swapped_views(o) ? 2 : 1) * THEO_PAIR_DECODE;
+}
+
 /* Maps of the order (2, 1): into the result where it wants them, else into the session's scratch. */
 static theo_status run_swapped(theo_session *s, pair_block *p, const theo_pair_photo *const photos[THEO_PAIR_VIEWS],
                                unsigned views, theo_view_maps maps[THEO_PAIR_VIEWS], theo_error *err) {
@@ -142,6 +165,7 @@ static theo_status run_swapped(theo_session *s, pair_block *p, const theo_pair_p
         theo_scratch_fit(&s->pair->swapped, 4 * sizeof(float) * (pixels_of(&photos[0]->frame) + pixels_of(&photos[1]->frame)));
     if (!scratch)
         return theo_fail(err, THEO_MEMORY, NULL, "pair", "out of memory for the maps of the order (2, 1)");
+    theo_pair_progress_step(&s->pair->progress, THEO_PAIR_DECODE);
     THEO_TRY(theo_dust3r_decode(s->pair->runner, features, heads, err));
     const double decoded = theo_clock_ms();
     for (int v = 0; v < THEO_PAIR_VIEWS; v++) {
@@ -206,12 +230,14 @@ static theo_status run_entered(theo_session *s, const theo_image *const images[T
     if (is_alone && o.pose)
         return theo_fail(err, THEO_ARGUMENT, NULL, "pose", "needs two images: there is one alone");
     theo_pair_photo *photos = s->pair->photos;
-    for (int v = 0; v < (is_alone ? 1 : THEO_PAIR_VIEWS); v++)
+    const int count = is_alone ? 1 : THEO_PAIR_VIEWS;
+    theo_pair_progress_begin(&s->pair->progress, theo_pair_work(count, &o));
+    for (int v = 0; v < count; v++)
         THEO_TRY(theo_pair_photo_make(&photos[v], s, images[v], v ? "second" : "first", &o, err));
     const theo_pair_photo *const both[] = {&photos[0], is_alone ? &photos[0] : &photos[1]};
     THEO_TRY(theo_pair_make(s, both, &o, pair, err));
     theo_pair_timing *timing = &(*pair)->timing;
-    for (int v = 0; v < (is_alone ? 1 : THEO_PAIR_VIEWS); v++) {
+    for (int v = 0; v < count; v++) {
         timing->preprocess += photos[v].preprocess_ms;
         timing->forward += photos[v].encode_ms;
     }

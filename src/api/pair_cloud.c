@@ -100,7 +100,8 @@ theo_status theo_pair_summarise(const theo_pair_view *view, theo_pair_summary *s
     size_t photo = 0;
     for (size_t i = 0; i < pixels; i++)
         photo += view->mask[i] != 0;
-    *summary = (theo_pair_summary){conf.min, conf.median, conf.mean, conf.max, depth.median, (double)photo / (double)pixels};
+    *summary = (theo_pair_summary){conf.min,  conf.median,  conf.mean, conf.max,
+                                   depth.min, depth.median, depth.max, (double)photo / (double)pixels};
     theo_free(room);
     return THEO_OK;
 }

@@ -106,6 +106,8 @@ static theo_status fetch(job *j, int index, theo_error *err) {
 static theo_status make_pair(job *j, int index, theo_pair **pair, theo_error *err) {
     const int a = j->list->pairs[2 * index], b = j->list->pairs[2 * index + 1];
     make_room(j, index);
+    const int missing = !j->entries[a].is_ready + (a != b && !j->entries[b].is_ready);
+    theo_pair_progress_begin(&j->session->pair->progress, theo_pair_work(missing, j->options));
     THEO_TRY(fetch(j, a, err));
     const double alone = a == b ? 0 : 1;
     if (a != b)

@@ -58,12 +58,13 @@ theo_status theo_pair_options_of(theo_pair_options *out, const theo_pair_options
     return THEO_OK;
 }
 
-theo_status theo_pair_frame_of(theo_dust3r_frame *frame, int width, int height, const theo_pair_options *o, theo_error *err) {
+theo_status theo_pair_frame_of(theo_dust3r_frame *frame, const theo_image *image, const char *name, const theo_pair_options *o,
+                               theo_error *err) {
     static const theo_dust3r_fit fits[] = {
         [THEO_PAIR_PAD] = THEO_DUST3R_PAD, [THEO_PAIR_CROP] = THEO_DUST3R_CROP, [THEO_PAIR_NATIVE] = THEO_DUST3R_NATIVE};
     const theo_dust3r_frame_options options = {
-        .fit = fits[o->preprocess], .size = o->long_side, .patch = THEO_DUST3R_PATCH, .square_ok = o->square_ok};
-    return theo_dust3r_frame_of(frame, width, height, &options, err);
+        .fit = fits[o->preprocess], .size = o->long_side, .patch = THEO_DUST3R_PATCH, .square_ok = o->square_ok, .name = name};
+    return theo_dust3r_frame_of(frame, image->width, image->height, &options, err);
 }
 
 /* ---------------------------------------------------------------- records */

@@ -24,6 +24,7 @@ static theo_status encode(theo_session *s, const theo_pair_planes *p, theo_pair_
     photo->features.data = theo_scratch_fit(&photo->memory, floats * sizeof(float));
     if (!photo->features.data)
         return theo_fail(err, THEO_MEMORY, NULL, "planes", "out of memory for the features of a view");
+    theo_pair_progress_step(&s->pair->progress, THEO_PAIR_ENCODE);
     return theo_dust3r_encode(s->pair->runner, &image, &photo->features, err);
 }
 
@@ -54,10 +55,12 @@ static theo_status raw_entered(theo_session *s, const theo_pair_planes views[THE
     enum { BOTH = 3 };
     const double start = theo_clock_ms();
     theo_dust3r_features features[THEO_PAIR_VIEWS];
+    theo_pair_progress_begin(&s->pair->progress, THEO_PAIR_VIEWS * THEO_PAIR_ENCODE + THEO_PAIR_DECODE);
     for (int v = 0; v < THEO_PAIR_VIEWS; v++) {
         THEO_TRY(encode(s, &views[v], &s->pair->photos[v], err));
         features[v] = s->pair->photos[v].features;
     }
+    theo_pair_progress_step(&s->pair->progress, THEO_PAIR_DECODE);
     THEO_TRY(theo_dust3r_decode(s->pair->runner, features, BOTH, err));
     const double decoded = theo_clock_ms();
     const size_t bytes = 8 * sizeof(float) * (pixels_of(&views[0]) + pixels_of(&views[1]));
@@ -122,7 +125,7 @@ theo_status theo_pair_plane(const theo_model *model, const theo_image *image, co
     theo_dust3r_frame frame;
     THEO_TRY(theo_pair_options_of(&o, options, model, err));
     THEO_TRY(theo_image_check(image, "image", err));
-    THEO_TRY(theo_pair_frame_of(&frame, image->width, image->height, &o, err));
+    THEO_TRY(theo_pair_frame_of(&frame, image, "image", &o, err));
     *width = frame.net_width;
     *height = frame.net_height;
     return fill_planes(&frame, image, o.bgr, planes, err);

@@ -63,7 +63,8 @@ static theo_status solve_pose(theo_pose *pose, const theo_pair_view v[THEO_PAIR_
     theo_pair_solution found;
     THEO_TRY(o->pose == THEO_POSE_PORT ? theo_pair_pose_port(&maps, &options, &found, err)
                                        : theo_pair_pose_pairviewer(&maps, &options, &found, NULL, err));
-    *pose = (theo_pose){.found = found.found, .reason = found.reason, .focals = {found.focal[0], found.focal[1]}};
+    *pose =
+        (theo_pose){.method = o->pose, .found = found.found, .reason = found.reason, .focals = {found.focal[0], found.focal[1]}};
     if (!found.found)
         return THEO_OK;
     memcpy(pose->R, found.R, sizeof pose->R);

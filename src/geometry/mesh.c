@@ -223,6 +223,27 @@ theo_status theo_mesh_from_mask(theo_mesh **mesh, const uint8_t *valid, int widt
     return THEO_OK;
 }
 
+theo_status theo_mesh_drop_unused(theo_mesh *mesh, theo_error *err) {
+    mesh_block *m = (mesh_block *)(void *)mesh;
+    if (!m)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "mesh", "is NULL");
+    int32_t *numbers = theo_alloc((size_t)mesh->vertex_count + 1, sizeof *numbers), count = 0;
+    if (!numbers)
+        return theo_fail(err, THEO_MEMORY, NULL, "mesh", "no memory for %lld vertices", (long long)mesh->vertex_count);
+    for (int64_t i = 0; i < 3 * mesh->face_count; i++)
+        numbers[m->faces[i]] = 1;
+    for (int64_t i = 0; i < mesh->vertex_count; i++)
+        if (numbers[i]) {
+            m->pixels[count] = m->pixels[i];
+            numbers[i] = count++;
+        }
+    for (int64_t i = 0; i < 3 * mesh->face_count; i++)
+        m->faces[i] = numbers[m->faces[i]];
+    mesh->vertex_count = count;
+    theo_free(numbers);
+    return THEO_OK;
+}
+
 /* ---------------------------------------------------------------- colours of faces */
 
 void theo_mesh_face_colors(const theo_mesh *mesh, const uint8_t *rgb, uint8_t *colors) {

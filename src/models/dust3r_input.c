@@ -21,6 +21,10 @@ static theo_dust3r_frame square_frame(int width, int height, const theo_dust3r_f
     return f;
 }
 
+static const char *name_of(const theo_dust3r_frame_options *o) {
+    return o->name ? o->name : "image";
+}
+
 /* Longer side after resizing: the size itself, or for the network of 224 pixels what makes the shorter one 224. */
 static double long_side(int width, int height, int size) {
     double w = width, h = height;
@@ -32,7 +36,7 @@ static theo_status native_frame(theo_dust3r_frame *f, int width, int height, con
     double longer = width > height ? width : height, target = long_side(width, height, o->size);
     double w = rint(width * target / longer), h = rint(height * target / longer);
     if (w * h > LARGEST_RESIZED)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "image",
+        return theo_fail(err, THEO_ARGUMENT, NULL, name_of(o),
                          "a photo of %d x %d pixels is too elongated: it would be resized to %.0f x %.0f", width, height, w, h);
     *f = (theo_dust3r_frame){.fit = o->fit, .width = width, .height = height, .resized_width = (int)w, .resized_height = (int)h};
     f->filter = longer > target ? THEO_LANCZOS : THEO_BICUBIC;
@@ -60,7 +64,7 @@ theo_status theo_dust3r_frame_of(theo_dust3r_frame *f, int width, int height, co
         *f = square_frame(width, height, o);
     if (f->net_width < o->patch || f->net_height < o->patch)
         return theo_fail(
-            err, THEO_ARGUMENT, NULL, "image",
+            err, THEO_ARGUMENT, NULL, name_of(o),
             "a photo of %d x %d pixels is too elongated: less than one patch of %d pixels is left of its shorter side", width,
             height, o->patch);
     if (f->net_width % o->patch || f->net_height % o->patch)

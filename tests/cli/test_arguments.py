@@ -118,7 +118,7 @@ class Arguments(CliTest):
 
     def test_commands_of_later_versions_say_so(self):
         listed = self.check(0, "help").out
-        for name in ("pair", "align", "pull", "serve"):
+        for name in ("align", "pull", "serve"):
             self.check(2, name, "x.jpg", says=[name, "later version"])
             self.check(2, "help", name, says="later version")
             self.assertNotIn(f"  {name} ", listed)

@@ -213,7 +213,8 @@ void stage_dust3r_bytes(float *table) {
 }
 
 static theo_status frame_of(theo_dust3r_frame *f, const stage_frame *s, int width, int height, theo_error *err) {
-    theo_dust3r_frame_options o = {(theo_dust3r_fit)s->fit, s->size, s->patch, s->square_ok != 0};
+    theo_dust3r_frame_options o = {
+        .fit = (theo_dust3r_fit)s->fit, .size = s->size, .patch = s->patch, .square_ok = s->square_ok != 0};
     return theo_dust3r_frame_of(f, width, height, &o, err);
 }
 

@@ -145,13 +145,19 @@ static void test_triangles(void) {
           memcmp(mesh->faces, want, sizeof want) == 0);
     theo_mesh_face_colors(mesh, rgb, colors);
     CHECK(colors[0] == 1 && colors[3] == 1 && colors[6] == 4 && colors[9] == 4);
+    CHECK(theo_mesh_drop_unused(mesh, &err) == THEO_OK && mesh->vertex_count == 4 && memcmp(mesh->faces, want, sizeof want) == 0);
     theo_mesh_free(mesh);
     valid[0] = 0;
     CHECK(theo_mesh_from_mask(&mesh, valid, 2, 2, &err) == THEO_OK && mesh->face_count == 2 &&
           memcmp(mesh->faces, want + 6, 6 * sizeof *want) == 0);
+    CHECK(theo_mesh_drop_unused(mesh, &err) == THEO_OK && mesh->vertex_count == 3 && mesh->pixels[0] == 1 && mesh->pixels[2] == 3);
+    CHECK(mesh->faces[0] == 0 && mesh->faces[2] == 2 && mesh->faces[5] == 0);
+    theo_mesh_face_colors(mesh, rgb, colors);
+    CHECK(colors[0] == 4 && colors[3] == 4);
     theo_mesh_free(mesh);
     valid[1] = 0;
     CHECK(theo_mesh_from_mask(&mesh, valid, 2, 2, &err) == THEO_OK && mesh->vertex_count == 4 && mesh->face_count == 0);
+    CHECK(theo_mesh_drop_unused(mesh, &err) == THEO_OK && mesh->vertex_count == 0);
     theo_mesh_free(mesh);
     CHECK(theo_mesh_from_mask(&mesh, NULL, 1, 5, &err) == THEO_OK && mesh->vertex_count == 5 && mesh->face_count == 0);
     theo_mesh_free(mesh);

@@ -316,6 +316,46 @@ static void check_options(theo_session *session) {
     theo_image_free(a);
 }
 
+typedef struct watch {
+    double last, stop_at;
+    int calls;
+    bool fell;
+} watch;
+
+static int tell(void *user, double done) {
+    watch *w = user;
+    w->calls++;
+    w->fell |= done < w->last;
+    w->last = done;
+    return done > w->stop_at;
+}
+
+/* Progress rises over the whole call, and can stop it at any plan. */
+static void check_progress(theo_model *model) {
+    theo_image *a = new_picture(80, 60, 3, 0), *b = new_picture(50, 90, 3, 5);
+    theo_pair_options o = native(THEO_POSE_PORT);
+    for (int i = 0; i <= 4; i++) {
+        watch w = {.stop_at = i < 4 ? 0.2 + 0.2 * i : 2};
+        theo_session_options s;
+        theo_session *session;
+        theo_pair *pair;
+        theo_session_options_init(&s);
+        s.progress = tell;
+        s.progress_user = &w;
+        REQUIRE(theo_session_open(&session, model, &s, &test_error));
+        const theo_status status = theo_reconstruct(session, a, b, &o, &pair, &test_error);
+        CHECK(status == (i < 4 ? THEO_CANCELLED : THEO_OK) && !w.fell && w.calls > 10);
+        CHECK(i < 4 ? w.last > w.stop_at && w.last < w.stop_at + 0.1 : w.last > 0.95 && w.last <= 1);
+        theo_pair_free(pair);
+        w = (watch){.stop_at = 2};
+        pair = reconstruct(session, a, b, &o); /* goes on after it was stopped */
+        theo_pair_free(pair);
+        theo_session_close(session);
+    }
+    theo_image_free(a);
+    theo_image_free(b);
+}
+
 /* A session that has met its sizes allocates no more. */
 static void check_allocations(theo_session *session) {
     theo_image *a = new_picture(80, 60, 3, 0), *b = new_picture(50, 90, 3, 5);
@@ -363,6 +403,7 @@ int main(void) {
     check_list(session, model);
     check_photos(session);
     check_options(session);
+    check_progress(model);
     check_allocations(session);
     check_plan(session, model);
     theo_session_close(session);
