@@ -51,6 +51,9 @@ typedef struct theo_arrays {
  * zip64 where needed. pool: for compression, may be NULL; the bytes do not depend on it. */
 THEO_API theo_status theo_npz_write(const char *path, const theo_array *arrays, int count, bool deflate, theo_pool *pool,
                                     theo_error *err);
+/* The same into memory; release *data with theo_buffer_free (image.h). */
+THEO_API theo_status theo_npz_encode(const theo_array *arrays, int count, bool deflate, theo_pool *pool, void **data,
+                                     size_t *bytes, theo_error *err);
 THEO_API theo_status theo_npz_read(theo_arrays **arrays, const char *path, theo_error *err);
 THEO_API theo_status theo_npy_write(const char *path, const theo_array *array, theo_error *err);
 THEO_API theo_status theo_npy_read(theo_arrays **arrays, const char *path, theo_error *err);

@@ -43,8 +43,8 @@ theo_status theo_array_check(const theo_array *array, const char *path, size_t *
 
 theo_status theo_arrays_check(const theo_array *arrays, int count, const char *path, theo_error *err) {
     size_t bytes;
-    if (!path || count < 0 || (count && !arrays))
-        return theo_fail(err, THEO_ARGUMENT, path, NULL, "path and arrays must be given");
+    if (count < 0 || (count && !arrays))
+        return theo_fail(err, THEO_ARGUMENT, path, NULL, "arrays must be given");
     for (int i = 0; i < count; i++)
         THEO_TRY(theo_array_check(&arrays[i], path, &bytes, err));
     theo_name *names = theo_alloc((size_t)count + 1, sizeof *names);

@@ -58,20 +58,58 @@ static theo_status add_array(theo_zip_writer *zip, const theo_array *array, cons
     return status;
 }
 
+/* Fills and finishes an archive that was created. */
+static theo_status add_arrays(theo_zip_writer *zip, const theo_array *arrays, int count, const char *path, bool deflate,
+                              theo_error *err) {
+    for (int i = 0; i < count; i++) {
+        theo_status status = add_array(zip, &arrays[i], path, deflate, err);
+        if (status) {
+            theo_zip_abandon(zip);
+            return status;
+        }
+    }
+    return theo_zip_finish(zip, err);
+}
+
 theo_status theo_npz_write(const char *path, const theo_array *arrays, int count, bool deflate, theo_pool *pool,
                            theo_error *err) {
     theo_zip_writer zip;
     THEO_TRY(theo_arrays_check(arrays, count, path, err));
     THEO_TRY(theo_zip_create(&zip, path, THEO_ZIP_PLAIN, err));
     zip.pool = pool;
+    return add_arrays(&zip, arrays, count, path, deflate, err);
+}
+
+/* Bytes that the archive can need: stored, which compression never exceeds. */
+static theo_status bound_of(size_t *room, const theo_array *arrays, int count, theo_error *err) {
+    enum { NPY_HEADER = 512, ENDING = 4 }; /* at least: a shape of eight numbers; ".npy" */
+    *room = theo_zip_bound(NULL, 0);
     for (int i = 0; i < count; i++) {
-        theo_status status = add_array(&zip, &arrays[i], path, deflate, err);
-        if (status) {
-            theo_zip_abandon(&zip);
-            return status;
-        }
+        size_t bytes;
+        THEO_TRY(theo_array_check(&arrays[i], NULL, &bytes, err));
+        if (arrays[i].dtype == THEO_DTYPE_TEXT)
+            bytes = 4 * theo_npy_text(NULL, arrays[i].data);
+        *room += theo_zip_bound(arrays[i].name, bytes + NPY_HEADER) + 2 * ENDING;
     }
-    return theo_zip_finish(&zip, err);
+    return THEO_OK;
+}
+
+theo_status theo_npz_encode(const theo_array *arrays, int count, bool deflate, theo_pool *pool, void **data, size_t *bytes,
+                            theo_error *err) {
+    theo_zip_writer zip;
+    size_t room;
+    if (!data || !bytes)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "data", "data and bytes must be given");
+    *data = NULL;
+    *bytes = 0;
+    THEO_TRY(theo_arrays_check(arrays, count, NULL, err));
+    THEO_TRY(bound_of(&room, arrays, count, err));
+    THEO_TRY(theo_zip_create_in_memory(&zip, room, err));
+    zip.pool = pool;
+    THEO_TRY(add_arrays(&zip, arrays, count, NULL, deflate, err));
+    *data = zip.memory;
+    *bytes = (size_t)zip.at;
+    return THEO_OK;
 }
 
 theo_status theo_npy_write(const char *path, const theo_array *array, theo_error *err) {

@@ -28,24 +28,61 @@ typedef struct entry {
     bool deflated;
 } entry;
 
-/* Writes and forgets a header. */
-static theo_status flush(theo_zip_writer *zip, theo_text *text, theo_error *err) {
-    theo_status status = text->failed ? theo_fail(err, THEO_MEMORY, zip->file.path, NULL, "out of memory for a zip header")
-                                      : theo_file_append(&zip->file, text->data, text->length, err);
-    zip->at += text->length;
-    theo_text_free(text);
-    return status;
+/* ---------------------------------------------------------------- where it goes */
+
+enum { COPY_PIECE = 1 << 18 }; /* bytes that a task copies */
+
+typedef struct copy {
+    uint8_t *to;
+    const uint8_t *from;
+    size_t bytes;
+} copy;
+
+static void copy_piece(void *context, int task, int worker) {
+    const copy *c = context;
+    const size_t first = (size_t)task * COPY_PIECE, rest = c->bytes - first;
+    (void)worker;
+    memcpy(c->to + first, c->from + first, rest < COPY_PIECE ? rest : COPY_PIECE);
 }
 
 static theo_status append(theo_zip_writer *zip, const void *data, size_t bytes, theo_error *err) {
+    const uint64_t at = zip->at;
     zip->at += bytes;
-    return theo_file_append(&zip->file, data, bytes, err);
+    if (!zip->memory)
+        return theo_file_append(&zip->file, data, bytes, err);
+    if (zip->at > zip->room)
+        return theo_fail(err, THEO_INTERNAL, NULL, "zip", "%llu bytes do not fit into the %zu that were foreseen",
+                         (unsigned long long)zip->at, zip->room);
+    copy c = {zip->memory + at, data, bytes};
+    theo_pool_run(zip->pool, (int)((bytes + COPY_PIECE - 1) / COPY_PIECE), copy_piece, &c);
+    return THEO_OK;
+}
+
+/* Writes and forgets a header. */
+static theo_status flush(theo_zip_writer *zip, theo_text *text, theo_error *err) {
+    theo_status status = text->failed ? theo_fail(err, THEO_MEMORY, zip->file.path, NULL, "out of memory for a zip header")
+                                      : append(zip, text->data, text->length, err);
+    theo_text_free(text);
+    return status;
 }
 
 theo_status theo_zip_create(theo_zip_writer *zip, const char *path, theo_zip_style style, theo_error *err) {
     *zip = (theo_zip_writer){.style = style, .limit = UINT32_MAX};
     return theo_file_open(&zip->file, path, err);
 }
+
+theo_status theo_zip_create_in_memory(theo_zip_writer *zip, size_t room, theo_error *err) {
+    *zip = (theo_zip_writer){.style = THEO_ZIP_PLAIN, .limit = UINT32_MAX, .file = {.fd = -1}, .room = room};
+    zip->memory = theo_alloc_aligned(room);
+    return zip->memory ? THEO_OK : theo_fail(err, THEO_MEMORY, NULL, "zip", "no memory for an archive of %zu bytes", room);
+}
+
+size_t theo_zip_bound(const char *name, size_t bytes) {
+    enum { LOCAL = 30 + 20, CENTRAL = 46 + 28, END = 56 + 20 + 22 }; /* with zip64's records */
+    return name ? LOCAL + CENTRAL + 2 * strlen(name) + bytes : END;
+}
+
+/* ---------------------------------------------------------------- headers */
 
 static unsigned flags_of(const theo_zip_writer *zip, const char *name) {
     bool ascii = true;
@@ -270,13 +307,16 @@ static theo_status write_end(theo_zip_writer *zip, theo_error *err) {
 
 theo_status theo_zip_finish(theo_zip_writer *zip, theo_error *err) {
     theo_status status = write_end(zip, err);
-    if (status == THEO_OK)
-        return theo_file_commit(&zip->file, err);
-    theo_zip_abandon(zip);
+    if (status)
+        theo_zip_abandon(zip);
+    else if (!zip->memory)
+        status = theo_file_commit(&zip->file, err);
     return status;
 }
 
 void theo_zip_abandon(theo_zip_writer *zip) {
     theo_text_free(&zip->directory);
+    theo_free_aligned(zip->memory);
+    zip->memory = NULL;
     theo_file_abandon(&zip->file);
 }

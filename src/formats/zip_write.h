@@ -1,4 +1,5 @@
-/* zip_write.h - writes a zip archive entry by entry; deterministic (every entry is dated 1980-01-01). */
+/* zip_write.h - writes a zip archive, into a file or into memory, entry by entry; deterministic (every entry is dated
+ * 1980-01-01). */
 #ifndef THEO_FORMATS_ZIP_WRITE_H
 #define THEO_FORMATS_ZIP_WRITE_H
 
@@ -11,16 +12,22 @@ typedef enum theo_zip_style {
 } theo_zip_style;
 
 typedef struct theo_zip_writer {
-    theo_file file;
+    theo_file file;  /* of an archive in a file */
+    uint8_t *memory; /* the archive in memory, or NULL */
+    size_t room;     /* bytes of `memory` */
     theo_zip_style style;
     uint64_t at; /* bytes written */
     uint64_t entries;
     theo_text directory; /* central directory so far */
     uint32_t limit;      /* numbers from here on go to zip64 records: UINT32_MAX. Tests lower it */
-    theo_pool *pool;     /* for compression: NULL (the calling thread) until set */
+    theo_pool *pool;     /* for compression and copies: NULL (the calling thread) until set */
 } theo_zip_writer;
 
 theo_status theo_zip_create(theo_zip_writer *zip, const char *path, theo_zip_style style, theo_error *err);
+/* A PLAIN archive in memory, which must not need more than `room` bytes; theo_zip_bound tells for a body, or (name NULL) for the
+ * archive's end. After theo_zip_finish `memory` and `at` are the caller's. */
+theo_status theo_zip_create_in_memory(theo_zip_writer *zip, size_t room, theo_error *err);
+size_t theo_zip_bound(const char *name, size_t bytes);
 /* An entry that consists of head followed by body. `element`: 0, or the body (PLAIN only) is compressed as elements of that many
  * bytes (base/deflate.h) unless that gains nothing. */
 theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body,

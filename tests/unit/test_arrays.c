@@ -4,6 +4,7 @@
 #include "formats/zip_write.h"
 #include "scratch.h"
 #include "t.h"
+#include <theo/image.h>
 
 static const char text[] = "gr\xc3\xbc\xc3\x9f dich \xe2\x82\xac \xf0\x9f\x98\x80";
 
@@ -48,6 +49,36 @@ static void check_same(const theo_array *got, const theo_array *want) {
     CHECK_MSG(!bytes || memcmp(got->data, want->data, bytes) == 0, "%s", want->name);
 }
 
+/* The bytes of a file, whatever pool helps. */
+static void test_npz_in_memory(const theo_array *arrays, int count, bool deflate) {
+    static uint8_t large[3 << 20];
+    theo_array with_large[64];
+    theo_pool *pool;
+    theo_map map;
+    theo_error err;
+    void *data;
+    size_t bytes;
+    for (size_t i = 0; i < sizeof large; i++)
+        large[i] = (uint8_t)(i * i >> 9);
+    memcpy(with_large, arrays, (size_t)count * sizeof *arrays);
+    with_large[count] = (theo_array){.name = "large", .dtype = THEO_DTYPE_U8, .rank = 1, .shape = {sizeof large}, .data = large};
+    CHECK(theo_pool_open(&pool, 3, &err) == THEO_OK);
+    CHECK(theo_npz_write(scratch("m.npz"), with_large, count + 1, deflate, NULL, &err) == THEO_OK);
+    CHECK(theo_map_open(&map, scratch("m.npz"), &err) == THEO_OK);
+    for (int i = 0; i < 2; i++) {
+        CHECK_MSG(theo_npz_encode(with_large, count + 1, deflate, i ? pool : NULL, &data, &bytes, &err) == THEO_OK, "%s",
+                  err.message);
+        CHECK(bytes == map.bytes && !memcmp(data, map.data, bytes));
+        theo_buffer_free(data);
+    }
+    theo_map_close(&map);
+    theo_pool_close(pool);
+    CHECK(theo_npz_encode(NULL, 0, deflate, NULL, &data, &bytes, &err) == THEO_OK && bytes == 22);
+    theo_buffer_free(data);
+    CHECK(theo_npz_encode(NULL, 1, deflate, NULL, &data, &bytes, &err) == THEO_ARGUMENT && !data);
+    CHECK(theo_npz_encode(arrays, 1, deflate, NULL, NULL, &bytes, &err) == THEO_ARGUMENT);
+}
+
 static void test_npz(bool deflate) {
     theo_error err;
     theo_arrays *arrays;
@@ -67,6 +98,7 @@ static void test_npz(bool deflate) {
     CHECK(!theo_arrays_find(arrays, "none"));
     theo_arrays_free(arrays);
 
+    test_npz_in_memory(all, SAMPLES + 2, deflate);
     CHECK(theo_npz_write(scratch("a.npz"), NULL, 0, deflate, NULL, &err) == THEO_OK);
     CHECK(theo_npz_read(&arrays, scratch("a.npz"), &err) == THEO_OK && arrays->count == 0);
     theo_arrays_free(arrays);
