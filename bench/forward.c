@@ -11,6 +11,7 @@
 #include <theo/depth.h>
 #include <theo/files.h>
 #include <theo/inspect.h>
+#include <theo/pair.h>
 #include <theo/theo.h>
 #include <time.h>
 
@@ -115,10 +116,61 @@ static int bench_moge2(theo_session *session, int runs, double *times, const cha
     return status != THEO_OK;
 }
 
+static theo_status save_pair(const char *path, const theo_pair_raw *raw, theo_error *err) {
+    theo_array arrays[4];
+    static const char *const names[4] = {"pts1", "conf1", "pts2", "conf2"};
+    for (int i = 0; i < 4; i++) {
+        const int64_t h = raw->views[i / 2].height, w = raw->views[i / 2].width;
+        arrays[i] = (theo_array){.name = names[i], .dtype = THEO_DTYPE_F32, .rank = i % 2 ? 2 : 3, .shape = {h, w, 3}};
+        arrays[i].data = i % 2 ? raw->views[i / 2].confidence : raw->views[i / 2].points;
+    }
+    return theo_npz_write(path, arrays, 4, false, NULL, err);
+}
+
+/* Runs DUSt3R on two images of 512x512; as bench_superpoint. */
+static int bench_dust3r(theo_session *session, int runs, double *times, const char *output, theo_error *err) {
+    enum { SIDE = 512, COUNT = 3 * SIDE * SIDE, WARMUP = 1 };
+    float *planes = malloc(2 * sizeof(float) * COUNT);
+    if (!planes)
+        return 1;
+    for (int i = 0; i < 2 * COUNT; i++) { /* the peers' example_inputs */
+        float v = (float)(i % COUNT) * (i < COUNT ? 0.37F : 0.41F);
+        planes[i] = (v - (float)(int)v) * 2 - 1;
+    }
+    const theo_pair_planes views[2] = {{SIDE, SIDE, planes}, {SIDE, SIDE, planes + COUNT}};
+    theo_status status = THEO_OK;
+    for (int run = -WARMUP; run < runs && status == THEO_OK; run++) {
+        theo_pair_raw *raw = NULL;
+        double start = now_ms();
+        status = theo_reconstruct_raw(session, views, &raw, err);
+        if (run >= 0)
+            times[run] = now_ms() - start;
+        if (status == THEO_OK && output && run == runs - 1)
+            status = save_pair(output, raw, err);
+        theo_pair_raw_free(raw);
+    }
+    free(planes);
+    return status != THEO_OK;
+}
+
+typedef int (*bench_fn)(theo_session *session, int runs, double *times, const char *output, theo_error *err);
+
+static bench_fn bench_of(const char *net) {
+    static const struct {
+        const char *name;
+        bench_fn fn;
+    } nets[] = {
+        {"superpoint", bench_superpoint}, {"moge2-vitl", bench_moge2}, {"moge2-vits", bench_moge2}, {"dust3r", bench_dust3r}};
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++)
+        if (strcmp(nets[i].name, net) == 0)
+            return nets[i].fn;
+    return NULL;
+}
+
 int main(int argc, char **argv) {
-    bool is_moge2 = argc > 1 && strncmp(argv[1], "moge2-", 6) == 0;
-    if (argc < 5 || (!is_moge2 && strcmp(argv[1], "superpoint") != 0)) {
-        fprintf(stderr, "usage: bench_forward superpoint|moge2-vitl|moge2-vits MODEL THREADS RUNS [OUTPUT.npz]\n");
+    bench_fn bench = argc < 5 ? NULL : bench_of(argv[1]);
+    if (!bench) {
+        fprintf(stderr, "usage: bench_forward superpoint|moge2-vitl|moge2-vits|dust3r MODEL THREADS RUNS [OUTPUT.npz]\n");
         return 2;
     }
     int threads = atoi(argv[3]), runs = atoi(argv[4]);
@@ -141,7 +193,7 @@ int main(int argc, char **argv) {
     if (!times)
         return 1;
     double peak_before = theo_measure_peak_gflops(threads);
-    if ((is_moge2 ? bench_moge2 : bench_superpoint)(session, runs, times, argc > 5 ? argv[5] : NULL, &err))
+    if (bench(session, runs, times, argc > 5 ? argv[5] : NULL, &err))
         return fail(&err);
     double peak_after = theo_measure_peak_gflops(threads);
 

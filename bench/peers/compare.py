@@ -20,6 +20,7 @@ import onnx
 
 import nets
 
+PROTOBUF_LIMIT = 1 << 30  # a message may have twice that; beyond, the weights get a file of their own
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = {"onnxruntime": "onnxruntime", "openvino": "openvino", "mnn": "MNN"}
 
@@ -42,7 +43,7 @@ def prepare(net, weights, folder):
     """Model files of all engines from one set of weights: (onnx, mnn, file for ours)."""
     tensors = net.weights(weights)
     path = os.path.join(folder, "net.onnx")
-    onnx.save(net.graph(tensors), path)
+    onnx.save(net.graph(tensors), path, save_as_external_data=sum(a.nbytes for a in tensors.values()) > PROTOBUF_LIMIT, location="weights.bin")
     ours = weights or os.path.join(folder, "net.safetensors")
     if not weights:
         write_safetensors(ours, tensors)

@@ -19,7 +19,7 @@ def onnxruntime(model, net, threads):
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return lambda x: [np.ascontiguousarray(y) for y in session.run(net.OUTPUTS, {net.INPUT: x})]
+    return lambda inputs: [np.ascontiguousarray(y) for y in session.run(net.OUTPUTS, dict(zip(net.INPUTS, inputs)))]
 
 
 def openvino(model, net, threads):
@@ -29,8 +29,8 @@ def openvino(model, net, threads):
                                                  "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1})
     request = compiled.create_infer_request()
 
-    def run(x):
-        request.infer({net.INPUT: x}, share_inputs=True)
+    def run(inputs):
+        request.infer(dict(zip(net.INPUTS, inputs)), share_inputs=True)
         return [np.array(request.get_tensor(name).data, copy=True) for name in net.OUTPUTS]
     return run
 
@@ -39,12 +39,12 @@ def mnn(model, net, threads):
     import MNN.expr as expr
     import MNN.nn as nn
     runtime = nn.create_runtime_manager(({"backend": "CPU", "precision": "high", "numThread": threads},))
-    module = nn.load_module_from_file(model, [net.INPUT], net.OUTPUTS, runtime_manager=runtime,
+    module = nn.load_module_from_file(model, net.INPUTS, net.OUTPUTS, runtime_manager=runtime,
                                       backend=expr.Backend.CPU, dynamic=False, shape_mutable=False)
 
-    def run(x):
-        var = expr.const(x, list(x.shape), expr.NCHW)
-        return [np.ascontiguousarray(expr.convert(y, expr.NCHW).read()) for y in module.forward([var])]
+    def run(inputs):
+        variables = [expr.const(x, list(x.shape), expr.NCHW) for x in inputs]
+        return [np.ascontiguousarray(expr.convert(y, expr.NCHW).read()) for y in module.forward(variables)]
     return run
 
 
@@ -56,13 +56,13 @@ def main(engine, model, net_name, threads, runs, output=None):
     start = time.perf_counter()
     run = ENGINES[engine](model, net, int(threads))
     load = time.perf_counter() - start
-    x = net.example_input()
+    inputs = net.example_inputs()
     for _ in range(3 if net.GFLOP < 100 else 1):
-        result = run(x)
+        result = run(inputs)
     times = []
     for _ in range(int(runs)):
         start = time.perf_counter()
-        result = run(x)
+        result = run(inputs)
         times.append((time.perf_counter() - start) * 1e3)
     if output:
         np.savez(output, **dict(zip(net.OUTPUTS, result)))

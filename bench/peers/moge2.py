@@ -7,8 +7,8 @@ import math
 import zlib
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
 
+import graph as graphs
 import safetensors
 
 ROWS, COLUMNS, PATCH, TABLE, HEAD = 32, 57, 14, 37, 64
@@ -57,7 +57,7 @@ def axis_weights(n):
 
 
 class Network:
-    INPUT, OUTPUTS = "picture", ["points", "normal", "mask", "metric_scale"]
+    INPUTS, OUTPUTS = ["picture"], ["points", "normal", "mask", "metric_scale"]
     ENGINES = ["onnxruntime", "openvino"]
     __doc__ = __doc__
 
@@ -102,17 +102,17 @@ class Network:
     def weights(self, path):
         return safetensors.read(path) if path else {name: formula(name, shape) for name, shape in self.shapes()}
 
-    def example_input(self):
+    def example_inputs(self):
         shape = 1, 3, PATCH * ROWS, PATCH * COLUMNS
-        return (np.arange(math.prod(shape), dtype=np.float32).reshape(shape) * np.float32(0.37)) % np.float32(1) * np.float32(4) - np.float32(2)
+        return [(np.arange(math.prod(shape), dtype=np.float32).reshape(shape) * np.float32(0.37)) % np.float32(1) * np.float32(4) - np.float32(2)]
 
     # -------------------------------------------------------------- graph
 
     def graph(self, tensors):
         """The ONNX model: opset 17, constant shapes, what is exact to fold folded (LayerScale)."""
-        g = Graph(tensors)
+        g = graphs.Graph(tensors)
         taps, cls = self.encoder(g)
-        neck = self.stack(g, "neck", [g.add("Concat", [taps, g.uv(0)], axis=1), *(g.uv(level) for level in LEVELS[1:])])
+        neck = self.stack(g, "neck", [g.add("Concat", [taps, uv(g, 0)], axis=1), *(uv(g, level) for level in LEVELS[1:])])
         for head in HEADS:
             g.conv(self.stack(g, f"{head}_head", neck)[4], f"{head}_head.output_blocks.4", output=head)
         y = cls
@@ -121,14 +121,14 @@ class Network:
             y = g.add("Relu", [y]) if i < 2 else y
         g.add("Exp", [g.reshape(y, [1])], output="metric_scale")
         h, w = 16 * ROWS, 16 * COLUMNS
-        return g.model([(self.INPUT, [1, 3, PATCH * ROWS, PATCH * COLUMNS])],
+        return g.model("moge2", [(self.INPUTS[0], [1, 3, PATCH * ROWS, PATCH * COLUMNS])],
                        [*((head, [1, channels, h, w]) for head, channels in HEADS.items()), ("metric_scale", [1])])
 
     def encoder(self, g):
         c, t, tokens, e = self.width, g.tensors, 1 + ROWS * COLUMNS, "encoder.backbone."
         table = t[e + "pos_embed"][0, 1:].reshape(TABLE, TABLE, c).astype(float)
         grid = np.einsum("yi,xj,ijc->yxc", axis_weights(ROWS), axis_weights(COLUMNS), table).reshape(ROWS * COLUMNS, c)
-        x = g.add("Conv", [self.INPUT, g.tensor(e + "patch_embed.proj.weight"), g.tensor(e + "patch_embed.proj.bias")], strides=[PATCH, PATCH])
+        x = g.add("Conv", [self.INPUTS[0], g.tensor(e + "patch_embed.proj.weight"), g.tensor(e + "patch_embed.proj.bias")], strides=[PATCH, PATCH])
         x = g.add("Transpose", [g.reshape(x, [c, ROWS * COLUMNS])], perm=[1, 0])
         x = g.add("Add", [x, g.constant(grid.astype(np.float32))])
         x = g.add("Concat", [g.constant(t[e + "cls_token"][0] + t[e + "pos_embed"][0, :1]), x], axis=0)
@@ -136,7 +136,7 @@ class Network:
         for i in range(self.depth):
             b = f"{e}blocks.{i}."
             qkv = g.reshape(g.linear(g.norm(x, b + "norm1"), b + "attn.qkv"), [tokens, 3, c // HEAD, HEAD])
-            q, k, v = (g.add("Squeeze", [part, g.constant(np.array([1]))]) for part in g.split(qkv))
+            q, k, v = (g.add("Squeeze", [part, g.constant(np.array([1]))]) for part in g.split(qkv, 3, axis=1))
             q, v = (g.add("Transpose", [part], perm=[1, 0, 2]) for part in (q, v))
             k = g.add("Transpose", [k], perm=[1, 2, 0])
             scores = g.add("Mul", [g.add("MatMul", [q, k]), g.constant(np.float32(1 / 8))])
@@ -144,9 +144,7 @@ class Network:
             y = g.reshape(g.add("Transpose", [y], perm=[1, 0, 2]), [tokens, c])
             x = g.add("Add", [x, g.linear(y, b + "attn.proj", b + "ls1.gamma")])
             y = g.linear(g.norm(x, b + "norm2"), b + "mlp.fc1")
-            erf = g.add("Erf", [g.add("Div", [y, g.constant(np.float32(math.sqrt(2)))])])
-            y = g.add("Mul", [g.add("Mul", [y, g.add("Add", [erf, g.constant(np.float32(1))])]), g.constant(np.float32(0.5))])
-            x = g.add("Add", [x, g.linear(y, b + "mlp.fc2", b + "ls2.gamma")])
+            x = g.add("Add", [x, g.linear(g.gelu(y), b + "mlp.fc2", b + "ls2.gamma")])
             if i in self.taps:
                 y = g.norm(x, e + "norm")
                 cls = g.slice(y, 0, 1)
@@ -162,8 +160,8 @@ class Network:
             x = g.add("Add", [x, y]) if x else y
             for j in range(0 if level in (0, 4) else self.neck_blocks if name == "neck" else 1):
                 block = f"{name}.res_blocks.{level}.{j}.layers."
-                y = g.conv(g.add("Relu", [x]), block + "2")
-                x = g.add("Add", [x, g.conv(g.add("Relu", [y]), block + "5")])
+                y = g.conv_replicate(g.add("Relu", [x]), block + "2")
+                x = g.add("Add", [x, g.conv_replicate(g.add("Relu", [y]), block + "5")])
             outputs.append(x)
             up = f"{name}.resamplers.{level}"
             if level < 3:
@@ -172,61 +170,12 @@ class Network:
                 x = g.add("Resize", [x, "", g.constant(np.array([1, 1, 2, 2], np.float32))], mode="linear",
                           coordinate_transformation_mode="half_pixel")
             if level < 4:
-                x = g.conv(x, up + ".1")
+                x = g.conv_replicate(x, up + ".1")
         return outputs
 
 
-class Graph:
-    """Nodes of a graph in the making; every method gives the name of its result."""
-
-    def __init__(self, tensors):
-        self.tensors, self.nodes, self.constants, self.named = tensors, [], [], {}
-
-    def constant(self, array):
-        name = f"constant{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array) if np.ndim(array) else np.array(array), name))
-        return name
-
-    def tensor(self, name):
-        if name not in self.named:
-            self.named[name] = self.constant(self.tensors[name])
-        return self.named[name]
-
-    def add(self, op, inputs, output=None, **attributes):
-        output = output or f"{op}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [output], name=output, **attributes))
-        return output
-
-    def reshape(self, x, shape):
-        return self.add("Reshape", [x, self.constant(np.array(shape))])
-
-    def slice(self, x, first, end):
-        return self.add("Slice", [x, *(self.constant(np.array([n])) for n in (first, end, 0))])
-
-    def split(self, x):
-        names = [f"part{len(self.nodes)}_{i}" for i in range(3)]
-        self.nodes.append(helper.make_node("Split", [x], names, name=names[0], axis=1))
-        return names
-
-    def norm(self, x, name):
-        return self.add("LayerNormalization", [x, self.tensor(name + ".weight"), self.tensor(name + ".bias")], axis=-1, epsilon=1e-6)
-
-    def linear(self, x, name, scale=None):
-        factor = self.tensors[scale] if scale else np.float32(1)
-        weight = self.constant((self.tensors[name + ".weight"].T * factor).astype(np.float32))
-        return self.add("Add", [self.add("MatMul", [x, weight]), self.constant(self.tensors[name + ".bias"] * factor)])
-
-    def conv(self, x, name, output=None):
-        if self.tensors[name + ".weight"].shape[-1] == 3:
-            x = self.add("Pad", [x, self.constant(np.array([0, 0, 1, 1, 0, 0, 1, 1]))], mode="edge")
-        return self.add("Conv", [x, self.tensor(name + ".weight"), self.tensor(name + ".bias")], output=output)
-
-    def uv(self, level):
-        h, w, r = ROWS << level, COLUMNS << level, math.sqrt(1 + ASPECT * ASPECT)
-        u, v = ASPECT / r * (2 * np.arange(w) + 1 - w) / w, (2 * np.arange(h) + 1 - h) / h / r
-        return self.constant(np.stack(np.broadcast_arrays(u[None, :], v[:, None]))[None].astype(np.float32))
-
-    def model(self, inputs, outputs):
-        inputs, outputs = ([helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in part] for part in (inputs, outputs))
-        graph = helper.make_graph(self.nodes, "moge2", inputs, outputs, self.constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="theodolite")
+def uv(g, level):
+    """View-plane coordinates [1, 2, h, w] of a level."""
+    h, w, r = ROWS << level, COLUMNS << level, math.sqrt(1 + ASPECT * ASPECT)
+    u, v = ASPECT / r * (2 * np.arange(w) + 1 - w) / w, (2 * np.arange(h) + 1 - h) / h / r
+    return g.constant(np.stack(np.broadcast_arrays(u[None, :], v[:, None]))[None].astype(np.float32))

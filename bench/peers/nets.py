@@ -1,10 +1,12 @@
-"""The networks of the comparison by name. Each has INPUT, OUTPUTS, GFLOP, ENGINES, weights(), graph(), example_input() and __doc__."""
+"""The networks of the comparison by name. Each has INPUTS, OUTPUTS, GFLOP, ENGINES, weights(), graph(), example_inputs() and __doc__."""
 import importlib
 
-NAMES = ["superpoint", "moge2-vitl", "moge2-vits"]
+NAMES = ["superpoint", "moge2-vitl", "moge2-vits", "dust3r"]
 
 
 def load(name):
     module, _, size = name.partition("-")
     module = importlib.import_module(module)
-    return module.Network(size) if size else module
+    if not hasattr(module, "Network"):
+        return module
+    return module.Network(size) if size else module.Network()

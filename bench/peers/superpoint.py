@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 import safetensors
 
 HEIGHT, WIDTH = 480, 640
-INPUT, OUTPUTS = "image", ["scores", "descriptors"]
+INPUTS, OUTPUTS = ["image"], ["scores", "descriptors"]
 ENGINES = ["onnxruntime", "openvino", "mnn"]
 GFLOP = 52.10  # of the direct form, docs/models/superpoint.md
 
@@ -35,8 +35,8 @@ def weights(path):
     return out
 
 
-def example_input():
-    return (np.arange(HEIGHT * WIDTH, dtype=np.float32).reshape(1, 1, HEIGHT, WIDTH) * np.float32(0.37)) % np.float32(1.0)
+def example_inputs():
+    return [(np.arange(HEIGHT * WIDTH, dtype=np.float32).reshape(1, 1, HEIGHT, WIDTH) * np.float32(0.37)) % np.float32(1.0)]
 
 
 def graph(tensors):
@@ -58,7 +58,7 @@ def graph(tensors):
         y = add("Conv", [x, w, b], layer, kernel_shape=[k, k], pads=[k // 2] * 4)
         return add("Relu", [y], layer + "_relu") if relu else y
 
-    x = INPUT
+    x = INPUTS[0]
     for layer in ENCODER:
         x = conv(x, layer, True)
         if layer in ("conv1b", "conv2b", "conv3b"):
@@ -78,7 +78,7 @@ def graph(tensors):
     add("Div", [raw, norm], "descriptors")
 
     info = helper.make_tensor_value_info
-    g = helper.make_graph(nodes, "superpoint", [info(INPUT, TensorProto.FLOAT, [1, 1, HEIGHT, WIDTH])],
+    g = helper.make_graph(nodes, "superpoint", [info(INPUTS[0], TensorProto.FLOAT, [1, 1, HEIGHT, WIDTH])],
                           [info("scores", TensorProto.FLOAT, [1, HEIGHT, WIDTH]),
                            info("descriptors", TensorProto.FLOAT, [1, 256, hc, wc])], constants)
     return helper.make_model(g, opset_imports=[helper.make_opsetid("", 13)], ir_version=8, producer_name="theodolite")
