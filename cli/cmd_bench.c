@@ -1,8 +1,9 @@
 /* theo bench: times of the stages from file to result, and how near the network comes to the machine's peak. */
+#include "bench_model.h"
+#include "bench_run.h"
 #include "clock.h"
 #include "command.h"
 #include "common.h"
-#include "depth_result.h"
 #include "interrupt.h"
 #include "machine.h"
 #include "message.h"
@@ -13,17 +14,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const option_spec bench_options[] = {
     {"runs", 0, OPTION_COUNT, "N", 1, 100000, "20", "measured runs for each image"},
     {"warmup", 0, OPTION_COUNT, "N", 0, 100000, "3", "runs before, not measured"},
     {"synthetic", 0, OPTION_FLAG, NULL, 0, 0, NULL, "formula weights in the layout of MODEL, whose file is then not needed"},
     {"ops", 0, OPTION_FLAG, NULL, 0, 0, NULL, "the operations of the network with their least times"},
-    {"size", 0, OPTION_SIZE, "HxW|native|long:N", 0, 0, "480x640", "size of the network's input"},
+    {"size", 0, OPTION_SIZE, "HxW|native|long:N", 0, 0, "what the model is usually given",
+     "size of the network's input, or for depth of the formula picture"},
     {"tokens", 0, OPTION_LATER, NULL, 0, 0, NULL, "belongs to depth models, which come with a later version"},
-    {"pose", 0, OPTION_LATER, NULL, 0, 0, NULL, "belongs to pair models, which come with a later version"},
-    {"symmetric", 0, OPTION_LATER, NULL, 0, 0, NULL, "belongs to pair models, which come with a later version"},
+    {"pose", 0, OPTION_FLAG, NULL, 0, 0, NULL,
+     "pairs: with the pose of the second camera, for which the network runs in both orders"},
+    {"symmetric", 0, OPTION_FLAG, NULL, 0, 0, NULL, "pairs: run in both orders as for a pose, but do not solve it"},
     {"json", 0, OPTION_FLAG, NULL, 0, 0, NULL, "print one JSON object instead of words"},
     {"quiet", 'q', OPTION_FLAG, NULL, 0, 0, NULL, "show no progress"},
     {0},
@@ -32,20 +34,8 @@ static const option_spec bench_options[] = {
 static const option_group groups[] = {{"Options", bench_options},  {"Images", image_options}, {NULL, limit_options},
                                       {"Machine", engine_options}, {"Help", help_option},     {0}};
 
-enum { LOADS = 5, LOAD_BUDGET_MS = 1000 }; /* loads that are measured, as long as they take no longer than that together */
-
-/* ENCODE is the result's JSON text. TOTAL runs from the file to that text, without LOAD. */
-typedef enum stage {
-    STAGE_LOAD,
-    STAGE_DECODE,
-    STAGE_PREPROCESS,
-    STAGE_FORWARD,
-    STAGE_POSTPROCESS,
-    STAGE_ENCODE,
-    STAGE_TOTAL,
-    STAGE_COUNT
-} stage;
-static const char *const stage_names[STAGE_COUNT] = {"load", "decode", "preprocess", "forward", "postprocess", "encode", "total"};
+static const char *const stage_names[STAGE_COUNT] = {"load",       "decode", "preprocess",  "forward", "forward_sym",
+                                                     "activation", "pose",   "postprocess", "encode",  "total"};
 
 typedef struct samples {
     double *values;
@@ -75,31 +65,24 @@ static double quantile(const samples *set, double q) {
 typedef struct job {
     const arguments *args;
     engine engine;
-    theo_session *session;
+    bench_work work;
     theo_decode_options decode;
-    theo_detect_options detect;
-    void *picture; /* PNG file of the formula picture, where no image is given */
-    size_t picture_bytes;
+    struct {
+        void *data;
+        size_t bytes;
+    } pictures[2];                      /* PNG files of formula pictures, where no image is given */
     samples stages[STAGE_COUNT], rates; /* rates: GFLOP/s of the forward stage */
     int net_width, net_height;
+    double flops; /* of an input of that size */
     double peak_gflops;
     const char *model; /* as the user calls it */
 } job;
 
 /* ---- preparation */
 
-static bool is_depth(const job *all) {
-    return all->engine.info.task == THEO_TASK_DEPTH;
-}
-
-/* A picture with structure at all scales that a formula makes: (7x + 13y + 50c + 3((xy) mod 31)) mod 256. */
-static theo_status make_picture(job *all, theo_error *err) {
-    int width = all->detect.fit == THEO_FIT_EXACT ? all->detect.net_width : 640,
-        height = all->detect.fit == THEO_FIT_EXACT ? all->detect.net_height : 480;
-    if (is_depth(all) && !option_given(all->args, "size")) {
-        width = 1920;
-        height = 1080;
-    }
+/* A picture with structure at all scales that a formula makes: (7x + 13y + 50c + 3((xy) mod 31)) mod 256; the second one of a
+ * pair with 29 for 31. */
+static theo_status make_picture(job *all, int number, int width, int height, theo_error *err) {
     theo_image *image;
     theo_status status = theo_image_new(&image, width, height, 3, THEO_U8, err);
     if (status)
@@ -110,164 +93,117 @@ static theo_status make_picture(job *all, theo_error *err) {
         for (int x = 0; x < width; x++)
             for (int c = 0; c < 3; c++)
                 pixels[(size_t)y * stride + 3 * (size_t)x + (size_t)c] =
-                    (uint8_t)(7 * x + 13 * y + 50 * c + 3 * (int)((int64_t)x * y % 31));
-    status = theo_image_encode_png(image, NULL, 0, NULL, &all->picture, &all->picture_bytes, err);
+                    (uint8_t)(7 * x + 13 * y + 50 * c + 3 * (int)((int64_t)x * y % (31 - 2 * number)));
+    status = theo_image_encode_png(image, NULL, 0, NULL, &all->pictures[number].data, &all->pictures[number].bytes, err);
     theo_image_free(image);
     return status;
 }
 
-/* Opens the model some times to measure the load; the last one stays. */
-static int open_model(job *all, const char *name) {
-    double spent = 0;
-    for (int i = 0; i < LOADS && spent < LOAD_BUDGET_MS; i++) {
-        engine_close(&all->engine);
-        int code = engine_open(&all->engine, all->args, name);
-        if (code)
-            return code;
-        add_sample(&all->stages[STAGE_LOAD], all->engine.info.load_ms);
-        spent += all->engine.info.load_ms;
-    }
-    return EXIT_DONE;
+static theo_status make_pictures(job *all, theo_error *err) {
+    const setting *size = option_find(all->args, "size");
+    const bool exact = size && size->size.fit == THEO_FIT_EXACT;
+    const int width = exact ? size->size.width : all->engine.info.input_width;
+    const int height = exact ? size->size.height : all->engine.info.input_height;
+    theo_status status = THEO_OK;
+    for (int i = 0; i < (all->work.task == THEO_TASK_PAIR ? 2 : 1) && !status; i++)
+        status = make_picture(all, i, width, height, err);
+    return status;
 }
 
-/* The same with formula weights, which only live in a temporary file. */
-static int open_synthetic(job *all, const char *name) {
-    static const char ending[] = ".safetensors";
-    int unknown = catalog_check(name);
-    if (unknown)
-        return unknown;
-    const char *folder = getenv("TMPDIR");
-    char *path = text_format("%s/theo-bench-XXXXXX%s", folder && *folder ? folder : "/tmp", ending);
-    int file = mkstemps(path, (int)sizeof ending - 1), code = EXIT_NOTHING;
-    theo_error err;
-    if (file < 0)
-        message_error("cannot make the temporary file %s", path);
-    else if (close(file) || theo_synthesize(name, NULL, path, &err))
-        message_error("%s", err.message);
-    else
-        code = open_model(all, path);
-    if (file >= 0)
-        unlink(path);
-    free(path);
+/* A network input of just that size needs a picture of that aspect, not cut. */
+static void pair_options(job *all) {
+    const setting *size = option_find(all->args, "size");
+    theo_pair_options *o = &all->work.pair;
+    theo_pair_options_init(o);
+    if (size) {
+        const network_size *s = &size->size;
+        o->preprocess = THEO_PAIR_NATIVE;
+        o->square_ok = true;
+        o->long_side = s->fit == THEO_FIT_LONG     ? s->long_side
+                       : s->fit == THEO_FIT_NATIVE ? 0
+                       : s->width > s->height      ? s->width
+                                                   : s->height;
+    }
+    o->pose = option_given(all->args, "pose") ? THEO_POSE_PORT : THEO_POSE_NONE;
+    o->swapped = option_given(all->args, "symmetric") ? THEO_VIEW_2 : 0;
+}
+
+static int open_model(job *all, const char *name) {
+    double loads[BENCH_LOADS];
+    int count = 0, code = bench_model_open(&all->engine, all->args, name, option_given(all->args, "synthetic"), loads, &count);
+    for (int i = 0; i < count && !code; i++)
+        add_sample(&all->stages[STAGE_LOAD], loads[i]);
     return code;
 }
 
 /* ---- runs */
 
-/* FLOPs of the direct form. Inputs of more than a tile are not planned in one piece; the network's cost is linear in the pixels.
- */
-static double network_flops(job *all, int width, int height) {
+/* FLOPs of the direct form. Keypoint inputs of more than a tile are not planned in one piece; that network's cost is linear in
+ * the pixels. */
+static double network_flops(const job *all, int width, int height) {
     const int64_t largest = 1 << 21;
-    bool whole = (int64_t)width * height <= largest || is_depth(all);
+    bool whole = (int64_t)width * height <= largest || all->work.task != THEO_TASK_KEYPOINTS;
     theo_plan_report *plan;
-    if (theo_session_plan(all->session, whole ? width : 640, whole ? height : 480, &plan, NULL))
+    if (theo_session_plan(all->work.session, whole ? width : 640, whole ? height : 480, &plan, NULL))
         return 0;
     double flops = plan->flops;
     theo_plan_report_free(plan);
     return whole ? flops : flops * width * height / (640 * 480);
 }
 
-static size_t result_text_length(const theo_keypoints *points) {
-    json_out json = {0};
-    json_open(&json, '[');
-    for (int i = 0; i < points->count; i++) {
-        json_float(&json, points->xy[2 * i]);
-        json_float(&json, points->xy[2 * i + 1]);
-        json_float(&json, points->scores[i]);
-    }
-    json_close(&json, ']');
-    size_t length = json.length;
-    json_free(&json);
-    return length;
+/* The photos of a run: files, or (paths NULL) the formula pictures. */
+static theo_status decode(const job *all, const char *const *paths, int count, theo_image *images[2], theo_error *err) {
+    theo_status status = THEO_OK;
+    for (int i = 0; i < count && !status; i++)
+        status = paths ? theo_image_load(&images[i], paths[i], &all->decode, err)
+                       : theo_image_decode(&images[i], all->pictures[i].data, all->pictures[i].bytes, "formula picture",
+                                           &all->decode, err);
+    return status;
 }
 
-/* What one run of the network on a photo gives to the report. */
-typedef struct run_facts {
-    theo_timing timing;
-    int width, height; /* of the network's input; of the photo for depth, whose grid follows from it */
-    double encode;
-    bool encoded;
-} run_facts;
-
-static theo_status run_keypoints(job *all, const theo_image *image, run_facts *facts, theo_error *err) {
-    theo_keypoints *points;
-    theo_status status = theo_detect(all->session, image, &all->detect, &points, err);
-    if (status)
-        return status;
-    double start = clock_ms();
-    facts->encoded = result_text_length(points) > 0;
-    facts->encode = clock_ms() - start;
-    facts->timing = points->timing;
-    facts->width = points->net_width;
-    facts->height = points->net_height;
-    theo_keypoints_free(points);
-    return THEO_OK;
+static void add_times(job *all, const bench_times *times) {
+    for (int i = STAGE_DECODE; i < STAGE_COUNT; i++)
+        if (!isnan(times->ms[i]))
+            add_sample(&all->stages[i], times->ms[i]);
+    if (times->width != all->net_width || times->height != all->net_height)
+        all->flops = network_flops(all, times->width, times->height);
+    all->net_width = times->width;
+    all->net_height = times->height;
+    add_sample(&all->rates, all->flops / times->ms[STAGE_FORWARD] / 1e6);
 }
 
-static theo_status run_depth(job *all, const theo_image *image, run_facts *facts, theo_error *err) {
-    theo_geometry *geometry;
-    theo_status status = theo_geometry_run(all->session, image, NULL, &geometry, err);
-    if (status)
-        return status;
-    double start = clock_ms();
-    depth_facts depth;
-    json_out json = {0};
-    if ((status = depth_measure(&depth, geometry, false, all->engine.pool, err))) {
-        theo_geometry_free(geometry);
-        return status;
+/* From file to text; measured, or to warm up. */
+static theo_status run_once(job *all, const char *const *paths, int count, bool measured, theo_error *err) {
+    theo_image *images[2] = {NULL, NULL};
+    bench_times times;
+    double start = clock_ms(), decoded = 0;
+    theo_status status = decode(all, paths, count, images, err);
+    if (!status) {
+        decoded = clock_ms();
+        status = bench_run(&times, &all->work, (const theo_image *const[]){images[0], images[1]}, err);
     }
-    json_open(&json, '{');
-    depth_json_members(&json, geometry, &depth, "native");
-    json_close(&json, '}');
-    facts->encoded = json.length > 0;
-    json_free(&json);
-    facts->encode = clock_ms() - start;
-    facts->timing = geometry->timing;
-    facts->width = geometry->width;
-    facts->height = geometry->height;
-    theo_geometry_free(geometry);
-    return THEO_OK;
-}
-
-/* One photo from file (NULL: the formula picture) to text; measured, or to warm up. */
-static theo_status run_once(job *all, const char *path, bool measured, theo_error *err) {
-    theo_image *image;
-    run_facts facts = {.width = 0};
-    double start = clock_ms();
-    theo_status status = path ? theo_image_load(&image, path, &all->decode, err)
-                              : theo_image_decode(&image, all->picture, all->picture_bytes, "formula picture", &all->decode, err);
-    if (status)
-        return status;
-    double decoded = clock_ms();
-    status = is_depth(all) ? run_depth(all, image, &facts, err) : run_keypoints(all, image, &facts, err);
-    theo_image_free(image);
-    if (status)
-        return status;
-    double end = clock_ms();
-    if (measured && facts.encoded) {
-        const theo_timing *timing = &facts.timing;
-        const double values[STAGE_COUNT] = {
-            0, decoded - start, timing->preprocess, timing->forward, timing->postprocess, facts.encode, end - start};
-        for (int i = STAGE_DECODE; i < STAGE_COUNT; i++)
-            add_sample(&all->stages[i], values[i]);
-        all->net_width = facts.width;
-        all->net_height = facts.height;
-        add_sample(&all->rates, network_flops(all, facts.width, facts.height) / timing->forward / 1e6);
+    if (!status && measured) {
+        times.ms[STAGE_DECODE] = decoded - start;
+        times.ms[STAGE_TOTAL] = clock_ms() - start;
+        add_times(all, &times);
     }
-    return THEO_OK;
+    theo_image_free(images[0]);
+    theo_image_free(images[1]);
+    return status;
 }
 
 static int measure(job *all) {
     const arguments *args = all->args;
-    int images = args->operand_count > 1 ? args->operand_count - 1 : 1;
+    const char *const *paths = args->operand_count > 1 ? args->operands + 1 : NULL;
+    const bool is_pair = all->work.task == THEO_TASK_PAIR;
+    const int each = !is_pair ? 1 : paths ? args->operand_count - 1 : 2, inputs = paths && !is_pair ? args->operand_count - 1 : 1;
     int runs = (int)option_count(args, "runs", 20), warmup = (int)option_count(args, "warmup", 3);
     theo_error err;
     all->peak_gflops = theo_measure_peak_gflops(all->engine.info.threads);
-    progress_start("runs", images * (runs + warmup), option_given(args, "quiet"));
-    for (int i = 0, done = 0; i < images; i++) {
-        const char *path = args->operand_count > 1 ? args->operands[i + 1] : NULL;
+    progress_start("runs", inputs * (runs + warmup), option_given(args, "quiet"));
+    for (int i = 0, done = 0; i < inputs; i++) {
         for (int run = 0; run < warmup + runs; run++) {
-            theo_status status = run_once(all, path, run >= warmup, &err);
+            theo_status status = run_once(all, paths ? paths + i : NULL, each, run >= warmup, &err);
             progress_done(++done);
             if (interrupted()) {
                 progress_end();
@@ -275,7 +211,7 @@ static int measure(job *all) {
             }
             if (status) {
                 char text[1600];
-                error_text(text, sizeof text, path ? path : "formula picture", &err);
+                error_text(text, sizeof text, paths ? paths[i] : "formula picture", &err);
                 message_error("%s", text);
                 progress_end();
                 return EXIT_FAILED;
@@ -308,6 +244,8 @@ static bool print_json(const job *all, const char *cpu, const theo_plan_report *
     json_key(&json, "stages");
     json_open(&json, '{');
     for (int i = 0; i < STAGE_COUNT; i++) {
+        if (!all->stages[i].count)
+            continue;
         json_key(&json, stage_names[i]);
         json_open(&json, '{');
         json_member_double(&json, "median", quantile(&all->stages[i], 0.5));
@@ -339,8 +277,9 @@ static bool print_words(const job *all, const char *cpu, const theo_plan_report 
            all->engine.info.threads == 1 ? "" : "s");
     printf("%-12s %10s %10s %10s\n", "ms", "median", "min", "p90");
     for (int i = 0; i < STAGE_COUNT; i++)
-        printf("%-12s %10.2f %10.2f %10.2f\n", stage_names[i], quantile(&all->stages[i], 0.5), quantile(&all->stages[i], 0),
-               quantile(&all->stages[i], 0.9));
+        if (all->stages[i].count)
+            printf("%-12s %10.2f %10.2f %10.2f\n", stage_names[i], quantile(&all->stages[i], 0.5), quantile(&all->stages[i], 0),
+                   quantile(&all->stages[i], 0.9));
     printf("\nforward: %.1f GFLOP/s, %.0f %% of the FMA peak of %.1f GFLOP/s measured in this run (FLOPs of the direct form)\n",
            rate, all->peak_gflops > 0 ? 100 * rate / all->peak_gflops : 0.0, all->peak_gflops);
     if (plan) {
@@ -355,7 +294,7 @@ static bool print_words(const job *all, const char *cpu, const theo_plan_report 
 static int report(job *all) {
     theo_plan_report *plan = NULL;
     theo_error err;
-    if (option_given(all->args, "ops") && theo_session_plan(all->session, all->net_width, all->net_height, &plan, &err)) {
+    if (option_given(all->args, "ops") && theo_session_plan(all->work.session, all->net_width, all->net_height, &plan, &err)) {
         message_error("%s", err.message);
         return EXIT_FAILED;
     }
@@ -366,19 +305,42 @@ static int report(job *all) {
     return ok ? EXIT_DONE : EXIT_FAILED;
 }
 
+static int check_usage(const job *all) {
+    static const char *const of_pairs[] = {"pose", "symmetric"};
+    const arguments *args = all->args;
+    const bool is_pair = all->engine.info.task == THEO_TASK_PAIR;
+    for (int i = 0; i < 2 && !is_pair; i++)
+        if (option_given(args, of_pairs[i]))
+            return usage_error("--%s has no effect on the model %s (%s)", of_pairs[i], all->model, all->engine.info.kind);
+    if (!is_pair)
+        return EXIT_DONE;
+    if (option_given(args, "pose") && option_given(args, "symmetric"))
+        return usage_error("--symmetric has no effect with --pose, which needs both orders");
+    if (args->operand_count > 3)
+        return usage_error("a pair model is measured on one pair of images, not on %d images", args->operand_count - 1);
+    if (args->operand_count == 2 && option_given(args, "pose"))
+        return usage_error("--pose needs two images: a photo paired with itself has no pose");
+    return EXIT_DONE;
+}
+
 static int run_job(job *all) {
     const char *name = all->args->operands[0];
     theo_error err;
-    int code = option_given(all->args, "synthetic") ? open_synthetic(all, name) : open_model(all, name);
+    int code = open_model(all, name);
     if (code)
         return code;
-    detect_options(&all->detect, all->args, &all->engine);
     all->model = option_given(all->args, "synthetic") ? name : all->engine.info.name;
+    if ((code = check_usage(all)))
+        return code;
+    all->work.task = all->engine.info.task;
+    all->work.pool = all->engine.pool;
+    detect_options(&all->work.detect, all->args, &all->engine);
+    pair_options(all);
     theo_session_options options;
     theo_session_options_init(&options);
     options.progress = progress_within;
-    if (theo_session_open(&all->session, all->engine.model, &options, &err) ||
-        (all->args->operand_count == 1 && make_picture(all, &err))) {
+    if (theo_session_open(&all->work.session, all->engine.model, &options, &err) ||
+        (all->args->operand_count == 1 && make_pictures(all, &err))) {
         message_error("%s", err.message);
         return EXIT_NOTHING;
     }
@@ -395,8 +357,9 @@ static int run(const arguments *args) {
     for (int i = 0; i < STAGE_COUNT; i++)
         free(all.stages[i].values);
     free(all.rates.values);
-    theo_buffer_free(all.picture);
-    theo_session_close(all.session);
+    theo_buffer_free(all.pictures[0].data);
+    theo_buffer_free(all.pictures[1].data);
+    theo_session_close(all.work.session);
     engine_close(&all.engine);
     return code;
 }
@@ -407,7 +370,9 @@ const command command_bench = {
     .summary = "time a model on this machine",
     .description = "Measures the stages from the image file to the result: load (of the model), decode, preprocess, forward (the "
                    "network), postprocess, encode (the result as text) and "
-                   "total. Without IMAGE a formula picture of the network's size is used.",
+                   "total; of a pair (MODEL A B) also forward_sym (the network in the other order), activation and pose, and "
+                   "encode makes the "
+                   "npz archive. Without IMAGE formula pictures of the network's size are used.",
     .groups = groups,
     .run = run,
 };

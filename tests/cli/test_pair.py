@@ -247,6 +247,22 @@ class Pair(CliTest):
             self.assertEqual((models[name]["task"], models[name]["supported"]), ("pair", True))
             self.assertIn("CC BY-NC-SA", models[name]["licence"])
 
+    def test_bench(self):
+        plain = ["load", "decode", "preprocess", "forward", "activation", "pose", "postprocess", "encode", "total"]
+        few = ["--runs", "2", "--warmup", "1"]
+        for words, stages in (([], plain), (["--symmetric"], plain[:4] + ["forward_sym"] + plain[4:]),
+                              (["--pose", self.a, self.b], plain[:4] + ["forward_sym"] + plain[4:]), ([self.a], plain)):
+            r = self.answer("bench", self.model, *few, *words)
+            self.assertEqual((list(r["stages"]), r["runs"], r["size"]), (stages, 2, [64, 64]))
+            self.assertGreater(r["gflops"], 0)
+        r = self.answer("bench", self.model, *few, "--size", "48x96", "--ops")
+        self.assertEqual(r["size"], [48, 96])
+        self.assertTrue(all(op["min_ms"] > 0 for op in r["plan"]["ops"]))
+        self.check(2, "bench", self.model, "--pose", "--symmetric", says=["--symmetric", "--pose"])
+        self.check(2, "bench", self.model, "--pose", self.a, says=["--pose", "two images"])
+        self.check(2, "bench", self.model, self.a, self.a, self.a, says="one pair")
+        self.check(2, "bench", "superpoint-open", "--symmetric", says=["--symmetric", "superpoint-open"])
+
     def test_refusals(self):
         a, b, out = self.a, self.b, ["-o", self.path("out")]
         for words, says in (
