@@ -81,7 +81,7 @@ static int bench_superpoint(theo_session *session, int runs, double *times, cons
 }
 
 static theo_status save_geometry(const char *path, const theo_geometry_maps *maps, theo_error *err) {
-    const int64_t h = 16 * maps->rows, w = 16 * maps->columns;
+    const int64_t h = maps->height, w = maps->width;
     const theo_array arrays[4] = {
         {.name = "points", .dtype = THEO_DTYPE_F32, .rank = 4, .shape = {1, 3, h, w}, .data = maps->points},
         {.name = "normal", .dtype = THEO_DTYPE_F32, .rank = 4, .shape = {1, 3, h, w}, .data = maps->normal},

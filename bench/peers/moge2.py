@@ -20,7 +20,7 @@ GFLOPS = {"vits": 555, "vitl": 1935}  # by the layers as written, docs/models/mo
 
 
 def formula(name, shape):
-    """The generator's value of a tensor: src/models/moge2_synth.c."""
+    """The generator's value of a tensor: src/models/moge_synth.c."""
     count = math.prod(shape)
     with np.errstate(over="ignore"):
         x = np.arange(count, dtype=np.uint32) * np.uint32(0x9E3779B9) + np.uint32(zlib.crc32(name.encode()))

@@ -61,9 +61,10 @@ THEO_API void theo_geometry_free(theo_geometry *geometry);
 /* The network's own outputs, before resizing and non-linearities. rows, columns: patches of 14x14 pixels. */
 typedef struct theo_geometry_maps {
     int rows, columns;
-    const float *points; /* [3, 16 rows, 16 columns] */
-    const float *normal; /* [3, 16 rows, 16 columns]; NULL without such a head */
-    const float *mask;   /* [1, 16 rows, 16 columns] */
+    int height, width;   /* of the maps: 16 times the patches */
+    const float *points; /* [3, height, width] */
+    const float *normal; /* [3, height, width]; NULL without such a head */
+    const float *mask;   /* [1, height, width] */
     float metric_scale;
     theo_timing timing;
 } theo_geometry_maps;

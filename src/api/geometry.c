@@ -63,7 +63,7 @@ static theo_status check_image(const theo_image *image, theo_error *err) {
     return THEO_OK;
 }
 
-static int tokens_of(const theo_geometry_options *o, const theo_moge2 *n) {
+static int tokens_of(const theo_geometry_options *o, const theo_moge *n) {
     if (o->resolution_level < 0)
         return o->tokens;
     return (int)(n->config.min_tokens + o->resolution_level / 9 * (n->config.max_tokens - n->config.min_tokens));
@@ -100,8 +100,8 @@ static theo_status new_geometry(geometry_block **out, theo_session *s, const the
         .depth = g->depth,
         .normal = g->normal,
         .mask = g->mask,
-        .token_rows = f->rows,
-        .token_columns = f->columns,
+        .token_rows = f->grid.rows,
+        .token_columns = f->grid.columns,
         .model = text,
     };
     *out = g;
@@ -190,13 +190,13 @@ static theo_status finish_maps(geometry_block *g, const theo_geometry_options *o
 static theo_status postprocess(theo_session *s, geometry_block *g, const theo_moge_frame *f, const theo_geometry_options *o,
                                theo_error *err) {
     theo_geometry *p = &g->public;
-    theo_moge2_maps maps = {.points = g->points, .normal = g->normal, .mask = g->probability};
-    if (!s->model->moge2->config.has_mask) {
+    theo_moge_maps maps = {.points = g->points, .normal = g->normal, .mask = g->probability};
+    if (!theo_moge_head_channels(s->model->moge, THEO_MOGE_MASK)) {
         maps.mask = NULL;
         for (size_t i = 0; i < (size_t)f->width * (size_t)f->height; i++)
             g->probability[i] = 2; /* valid at every threshold */
     }
-    THEO_TRY(theo_moge2_sample(s->moge2, f, &maps, err));
+    THEO_TRY(theo_moge_sample(s->moge, f, &maps, err));
     theo_focal_problem problem = {
         .points = g->points,
         .mask = g->probability,
@@ -213,7 +213,7 @@ static theo_status postprocess(theo_session *s, geometry_block *g, const theo_mo
     p->shift = solved.shift;
     p->is_degenerate = solved.is_degenerate;
     set_camera(p, f->camera_aspect);
-    p->network_metric_scale = theo_moge2_metric_scale(s->moge2);
+    p->network_metric_scale = theo_moge_metric_scale(s->moge);
     p->metric_scale = (o->metric_scale > 0 ? o->metric_scale : p->network_metric_scale) * o->scale;
     return finish_maps(g, o, s->model->pool, err);
 }
@@ -225,21 +225,21 @@ static theo_status run_entered(theo_session *s, const theo_image *image, const t
     THEO_TRY(theo_options_take(&o, sizeof o, options, "theo_geometry_options", err));
     THEO_TRY(check(&o, err));
     THEO_TRY(check_image(image, err));
-    const theo_moge2 *n = s->model->moge2;
+    const theo_moge *n = s->model->moge;
     double start = theo_clock_ms();
-    theo_moge_frame f = theo_moge_frame_of(image->width, image->height, (theo_moge_fit)o.fit, tokens_of(&o, n));
-    unsigned heads = theo_moge2_heads(n) & (o.normal ? ~0u : ~(1u << THEO_MOGE2_NORMAL));
-    THEO_TRY(theo_moge2_run(s->moge2, image, o.bgr, &f, heads, err));
+    theo_moge_frame f = theo_moge_frame_of(n->generation, image->width, image->height, (theo_moge_fit)o.fit, tokens_of(&o, n));
+    unsigned heads = theo_moge_heads(n) & (o.normal ? ~0u : ~(1u << THEO_MOGE_NORMAL));
+    THEO_TRY(theo_moge_run(s->moge, image, o.bgr, &f, heads, err));
     double ran = theo_clock_ms();
     geometry_block *g = NULL;
-    THEO_TRY(new_geometry(&g, s, &f, heads & 1u << THEO_MOGE2_NORMAL, err));
+    THEO_TRY(new_geometry(&g, s, &f, heads & 1u << THEO_MOGE_NORMAL, err));
     theo_status status = postprocess(s, g, &f, &o, err);
     if (status) {
         theo_results_give(g);
         return status;
     }
     double end = theo_clock_ms();
-    g->public.timing = (theo_timing){theo_moge2_preprocess_ms(s->moge2), theo_moge2_forward_ms(s->moge2), end - ran, end - start};
+    g->public.timing = (theo_timing){theo_moge_preprocess_ms(s->moge), theo_moge_forward_ms(s->moge), end - ran, end - start};
     *geometry = &g->public;
     return THEO_OK;
 }
@@ -259,29 +259,32 @@ theo_status theo_geometry_run(theo_session *session, const theo_image *image, co
 
 static theo_status raw_entered(theo_session *s, const float *planes, int rows, int columns, double aspect,
                                theo_geometry_maps **out, theo_error *err) {
-    const theo_moge2 *n = s->model->moge2;
+    const theo_moge *n = s->model->moge;
     double start = theo_clock_ms();
-    THEO_TRY(theo_moge2_run_planes(s->moge2, planes, rows, columns, aspect, theo_moge2_heads(n), err));
-    size_t pixels = 256 * (size_t)rows * (size_t)columns;
+    theo_moge_grid grid = theo_moge_grid_of_patches(n->generation, rows, columns);
+    THEO_TRY(theo_moge_run_planes(s->moge, planes, &grid, aspect, theo_moge_heads(n), err));
+    size_t pixels = (size_t)grid.map_h * (size_t)grid.map_w;
     theo_geometry_maps *maps = theo_results_take(s->results, sizeof *maps + 64 + 7 * pixels * sizeof(float));
     if (!maps)
         return theo_fail(err, THEO_MEMORY, NULL, "maps", "out of memory");
-    float *data = (float *)(void *)(maps + 1), *made[THEO_MOGE2_HEADS] = {NULL};
-    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++)
-        if (theo_moge2_head_channels(n, h)) {
-            theo_moge2_raw_map(s->moge2, h, data);
+    float *data = (float *)(void *)(maps + 1), *made[THEO_MOGE_HEADS] = {NULL};
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
+        if (theo_moge_head_channels(n, h)) {
+            theo_moge_raw_map(s->moge, h, data);
             made[h] = data;
-            data += (size_t)theo_moge2_head_channels(n, h) * pixels;
+            data += (size_t)theo_moge_head_channels(n, h) * pixels;
         }
     *maps = (theo_geometry_maps){
         .rows = rows,
         .columns = columns,
-        .points = made[THEO_MOGE2_POINTS],
-        .normal = made[THEO_MOGE2_NORMAL],
-        .mask = made[THEO_MOGE2_MASK],
-        .metric_scale = theo_moge2_metric_scale(s->moge2),
+        .height = grid.map_h,
+        .width = grid.map_w,
+        .points = made[THEO_MOGE_POINTS],
+        .normal = made[THEO_MOGE_NORMAL],
+        .mask = made[THEO_MOGE_MASK],
+        .metric_scale = theo_moge_metric_scale(s->moge),
     };
-    maps->timing = (theo_timing){theo_moge2_preprocess_ms(s->moge2), theo_moge2_forward_ms(s->moge2), 0, theo_clock_ms() - start};
+    maps->timing = (theo_timing){theo_moge_preprocess_ms(s->moge), theo_moge_forward_ms(s->moge), 0, theo_clock_ms() - start};
     *out = maps;
     return THEO_OK;
 }

@@ -68,7 +68,7 @@ static theo_status describe(theo_model *m, const char *text, const theo_weights 
 
 /* The kind whose names most of the file's tensors carry. */
 static const theo_kind *kind_of(const theo_weights *weights) {
-    static const theo_kind *const kinds[] = {&theo_kind_superpoint, &theo_kind_moge2, &theo_kind_dust3r};
+    static const theo_kind *const kinds[] = {&theo_kind_superpoint, &theo_kind_moge, &theo_kind_dust3r};
     const theo_kind *best = NULL;
     int most = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

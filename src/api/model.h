@@ -8,7 +8,7 @@
 #include "base/pool.h"
 #include "formats/weights.h"
 #include "models/dust3r_run.h"
-#include "models/moge2_run.h"
+#include "models/moge_run.h"
 #include "models/superpoint_run.h"
 #include <stdatomic.h>
 
@@ -32,7 +32,7 @@ typedef struct theo_kind {
     theo_status (*memory)(theo_session *session, int width, int height, size_t *bytes, theo_error *err);
 } theo_kind;
 
-extern const theo_kind theo_kind_superpoint, theo_kind_moge2, theo_kind_dust3r;
+extern const theo_kind theo_kind_superpoint, theo_kind_moge, theo_kind_dust3r;
 
 /* Immutable from the end of theo_model_open. */
 struct theo_model {
@@ -43,7 +43,7 @@ struct theo_model {
     const theo_kind *kind;
     union { /* of `kind` */
         theo_superpoint *superpoint;
-        theo_moge2 *moge2;
+        theo_moge *moge;
         theo_dust3r *dust3r;
     };
     theo_model_info info; /* its name, path and source are this model's own */
@@ -56,7 +56,7 @@ struct theo_session {
     atomic_bool is_busy;
     union { /* of the model's kind */
         theo_superpoint_runner *superpoint;
-        theo_moge2_runner *moge2;
+        theo_moge_runner *moge;
         struct theo_pair_state *pair; /* api/pair.h */
     };
     theo_results *results;

@@ -2,7 +2,7 @@
 #include "formats/text.h"
 #include "formats/torch_write.h"
 #include "models/dust3r_synth.h"
-#include "models/moge2_synth.h"
+#include "models/moge_synth.h"
 #include "models/superpoint_synth.h"
 #include <errno.h>
 #include <stdio.h>
@@ -82,7 +82,7 @@ static theo_status make(theo_array **arrays, int *count, beside *b, theo_bump *m
     if (config_json)
         THEO_TRY(theo_json_parse(&config, memory, config_json, strlen(config_json), &options, err));
     if (e->task == THEO_TASK_DEPTH)
-        return theo_moge2_synthesize(arrays, count, &b->model_config, memory, e->name, config, config_json, err);
+        return theo_moge_synthesize(arrays, count, &b->model_config, memory, e->name, config, config_json, err);
     if (e->task == THEO_TASK_KEYPOINTS)
         return theo_superpoint_synthesize(arrays, count, memory, layout_of(e), config, err);
     theo_dust3r_synthetic made;

@@ -89,7 +89,7 @@ typedef struct folding {
     float *neck_weight, *uv_weight, *all_bias; /* [all, D3, 3, 3], [4 all, 8], [4 all] */
 } folding;
 
-static theo_status fold_head(folding *f, theo_moge2 *n, theo_moge2_head head, const char *name, theo_cpu level, theo_error *err) {
+static theo_status fold_head(folding *f, theo_moge2 *n, theo_moge_head head, const char *name, theo_cpu level, theo_error *err) {
     algebra *a = &f->a;
     int channels = theo_moge2_head_channels(n, head), width = theo_moge2_head_config(&n->config, head)->width[LAST - 1];
     matrix out = read(a, name, "output_blocks.4.weight");
@@ -118,10 +118,10 @@ static theo_status fold_head(folding *f, theo_moge2 *n, theo_moge2_head head, co
 }
 
 static theo_status fold_all(folding *f, theo_moge2 *n, theo_cpu level, theo_error *err) {
-    static const char *const names[THEO_MOGE2_HEADS] = {"points_head", "normal_head", "mask_head"};
+    static const char *const names[THEO_MOGE_HEADS] = {"points_head", "normal_head", "mask_head"};
     algebra *a = &f->a;
     int all = 0;
-    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++) {
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++) {
         n->fold.at[h] = all;
         all += 4 * theo_moge2_head_channels(n, h);
     }
@@ -135,7 +135,7 @@ static theo_status fold_all(folding *f, theo_moge2 *n, theo_cpu level, theo_erro
     THEO_TRY(a->status);
     if (!f->neck_weight || !f->uv_weight || !f->all_bias)
         return theo_fail(err, THEO_MEMORY, theo_weights_path(a->weights), NULL, "out of memory");
-    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++)
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
         if (theo_moge2_head_channels(n, h))
             THEO_TRY(fold_head(f, n, h, names[h], level, err));
     THEO_TRY(theo_packed_upsample2_conv(&n->fold.neck, level, all / 4, f->width, f->neck_weight, NULL, err));
@@ -144,7 +144,7 @@ static theo_status fold_all(folding *f, theo_moge2 *n, theo_cpu level, theo_erro
 
 static bool is_possible(const theo_moge2_config *c) {
     bool fits = !c->neck.is_transposed[LAST - 1] && !c->neck.blocks[LAST] && !c->neck.out[LAST];
-    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++) {
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++) {
         const theo_moge2_stack_config *s = theo_moge2_head_config(c, h);
         fits = fits && (!s || (!s->is_transposed[LAST - 1] && !s->blocks[LAST]));
     }

@@ -1,56 +1,12 @@
-/* moge2_weights.c - from the tensors of a checkpoint to packed layers: names, shapes, checks. */
+/* moge2_weights.c - the decoder of MoGe-2 from the tensors of a checkpoint: names, shapes, checks. */
 #include "base/error.h"
-#include "base/map.h"
 #include "models/moge2.h"
-#include "models/moge2_input.h"
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-enum { LARGEST = 8192 };
+static const char *const head_names[THEO_MOGE_HEADS] = {"points_head", "normal_head", "mask_head"};
 
-static const char *const head_names[THEO_MOGE2_HEADS] = {"points_head", "normal_head", "mask_head"};
-
-/* ---------------------------------------------------------------- which network */
-
-static bool starts(const char *text, const char *start) {
-    return !strncmp(text, start, strlen(start));
-}
-
-int theo_moge2_recognise(const theo_weights *weights) {
-    int count = 0;
-    for (int i = 0; i < theo_weights_count(weights); i++) {
-        const char *name = theo_weights_at(weights, i)->name;
-        count += starts(name, "encoder.backbone.") || starts(name, "encoder.output_projections.") || starts(name, "neck.") ||
-                 starts(name, "points_head.") || starts(name, "head.upsample_blocks.") || starts(name, "head.projects.");
-    }
-    return count;
-}
-
-static theo_status refuse_relatives(const theo_weights *weights, theo_error *err) {
-    for (int i = 0; i < theo_weights_count(weights); i++) {
-        const char *name = theo_weights_at(weights, i)->name;
-        if (starts(name, "refiner."))
-            return theo_fail(err, THEO_UNSUPPORTED, theo_weights_path(weights), name,
-                             "is of MoGe-3, which is not supported: MoGe-2 checkpoints are");
-        if (starts(name, "head.projects.") || starts(name, "head.upsample_blocks."))
-            return theo_fail(err, THEO_UNSUPPORTED, theo_weights_path(weights), name,
-                             "is of MoGe-1, which this version does not support: MoGe-2 checkpoints are supported");
-    }
-    return THEO_OK;
-}
-
-int theo_moge2_head_channels(const theo_moge2 *n, theo_moge2_head head) {
+int theo_moge2_head_channels(const theo_moge2 *n, theo_moge_head head) {
     const theo_moge2_stack_config *s = theo_moge2_head_config(&n->config, head);
     return s ? s->out[THEO_MOGE2_LEVELS - 1] : 0;
-}
-
-unsigned theo_moge2_heads(const theo_moge2 *n) {
-    unsigned heads = 0;
-    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++)
-        heads |= theo_moge2_head_config(&n->config, h) ? 1u << h : 0;
-    return heads;
 }
 
 /* ---------------------------------------------------------------- gathering */
@@ -69,9 +25,8 @@ static void gather_way_up(const theo_gather *s, theo_moge2_level *level, const c
 }
 
 /* The neck reads the features and, behind them, two coordinates: as two layers. */
-static void gather_neck_input(const theo_gather *s, theo_moge2 *n, int out) {
+static void gather_neck_input(const theo_gather *s, theo_moge2 *n, int features, int out) {
     const char stem[] = "neck.input_blocks.0";
-    int features = n->config.features;
     theo_packing_job job = {.kind = THEO_PACKING_LINEAR, .count = features};
     theo_gather_layer(s, &n->neck.levels[0].input, job, stem, 4, (int64_t[]){out, features + 2, 1, 1}, out);
     job = s->packing->count ? s->packing->jobs[s->packing->count - 1] : job;
@@ -82,13 +37,15 @@ static void gather_neck_input(const theo_gather *s, theo_moge2 *n, int out) {
     theo_packing_add(s->packing, job);
 }
 
-static void gather_blocks(const theo_gather *s, theo_moge2_level *level, const char *stack, int l,
-                          const theo_moge2_stack_config *c) {
-    int width = c->width[l], hidden = c->hidden * width;
-    for (int j = 0; j < c->blocks[l]; j++) {
-        theo_gather_3x3(s, &level->blocks[j].first, theo_name("%s.res_blocks.%d.%d.layers.2", stack, l, j).text, hidden, width);
-        theo_gather_3x3(s, &level->blocks[j].second, theo_name("%s.res_blocks.%d.%d.layers.5", stack, l, j).text, width, hidden);
-    }
+static void gather_block(const theo_gather *s, theo_moge2_block *block, const char *stem, int width,
+                         const theo_moge2_stack_config *c) {
+    int hidden = c->hidden * width;
+    if (theo_moge2_norm_has_affine(c->in_norm))
+        theo_gather_norm(s, &block->in_norm, theo_name("%s.layers.0", stem).text, width);
+    theo_gather_3x3(s, &block->first, theo_name("%s.layers.2", stem).text, hidden, width);
+    if (theo_moge2_norm_has_affine(c->hidden_norm))
+        theo_gather_norm(s, &block->hidden_norm, theo_name("%s.layers.3", stem).text, hidden);
+    theo_gather_3x3(s, &block->second, theo_name("%s.layers.5", stem).text, width, hidden);
 }
 
 static void gather_stack(const theo_gather *s, theo_moge2_stack *stack, const char *name, const theo_moge2_stack_config *c,
@@ -96,9 +53,10 @@ static void gather_stack(const theo_gather *s, theo_moge2_stack *stack, const ch
     for (int l = 0; l < THEO_MOGE2_LEVELS; l++) {
         theo_moge2_level *level = &stack->levels[l];
         int width = c->width[l];
-        if (c->in[l] && !(is_neck && l == 0))
+        if (!(is_neck && l == 0))
             theo_gather_1x1(s, &level->input, theo_name("%s.input_blocks.%d", name, l).text, width, c->in[l]);
-        gather_blocks(s, level, name, l, c);
+        for (int j = 0; j < c->blocks[l]; j++)
+            gather_block(s, &level->blocks[j], theo_name("%s.res_blocks.%d.%d", name, l, j).text, width, c);
         if (c->out[l] && (is_neck || l == THEO_MOGE2_LEVELS - 1)) /* of a head the last output alone is used */
             theo_gather_1x1(s, &level->output, theo_name("%s.output_blocks.%d", name, l).text, c->out[l], width);
         if (l == THEO_MOGE2_LEVELS - 1)
@@ -109,22 +67,20 @@ static void gather_stack(const theo_gather *s, theo_moge2_stack *stack, const ch
 }
 
 /* Channels that one stack hands to another must agree. */
-static theo_status check_joints(const theo_moge2 *n, const char *path, theo_error *err) {
+static theo_status check_joints(const theo_moge2_config *c, int features, const char *path, theo_error *err) {
     static const char place[] = "model_config";
-    const theo_moge2_config *c = &n->config;
-    const int channels[THEO_MOGE2_HEADS] = {3, 3, 1};
+    const int channels[THEO_MOGE_HEADS] = {3, 3, 1};
     for (int l = 0; l < THEO_MOGE2_LEVELS; l++)
-        if (c->neck.in[l] != (l ? 2 : c->features + 2))
+        if (c->neck.in[l] != (l ? 2 : features + 2))
             return theo_fail(err, THEO_STRUCTURE, path, place, "the neck's level %d reads %d channels: needed are %d", l,
-                             c->neck.in[l], l ? 2 : c->features + 2);
-    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++) {
+                             c->neck.in[l], l ? 2 : features + 2);
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++) {
         const theo_moge2_stack_config *s = theo_moge2_head_config(c, h);
         for (int l = 0; s && l < THEO_MOGE2_LEVELS; l++) {
             int given = c->neck.out[l] ? c->neck.out[l] : c->neck.width[l];
-            int read = s->in[l] ? s->in[l] : s->width[l];
-            if (read != given)
+            if (s->in[l] != given)
                 return theo_fail(err, THEO_STRUCTURE, path, place, "%s reads %d channels at level %d, the neck gives %d",
-                                 head_names[h], read, l, given);
+                                 head_names[h], s->in[l], l, given);
         }
         if (s && s->out[THEO_MOGE2_LEVELS - 1] != channels[h])
             return theo_fail(err, THEO_STRUCTURE, path, place, "%s makes %d channels: needed are %d", head_names[h],
@@ -133,85 +89,72 @@ static theo_status check_joints(const theo_moge2 *n, const char *path, theo_erro
     return THEO_OK;
 }
 
-static theo_status gather_all(const theo_gather *s, theo_moge2 *n, const char *config_text, theo_error *err) {
-    const char *path = theo_weights_path(s->weights);
-    const int64_t three[] = {1, 3, 1, 1};
-    THEO_TRY(theo_vit_gather(&n->vit, s->packing, s->problems, s->weights, "encoder.backbone.", err));
-    if (n->vit.patch && n->vit.patch != THEO_MOGE_PATCH)
-        theo_problems_note(s->problems, THEO_SHAPE, "encoder.backbone.patch_embed.proj.weight",
-                           "has patches of %d pixels: %d are needed", n->vit.patch, THEO_MOGE_PATCH);
-    if (config_text)
-        THEO_TRY(theo_moge2_config_parse(&n->config, config_text, n->vit.depth, path, err));
-    else
-        THEO_TRY(theo_moge2_config_guess(&n->config, s->weights, n->vit.depth, err));
-    THEO_TRY(check_joints(n, path, err));
+/* Every norm needs channels that can be cut into its groups. */
+static theo_status check_norms(const theo_moge2_stack_config *s, const char *name, const char *path, theo_error *err) {
+    for (int l = 0; l < THEO_MOGE2_LEVELS; l++)
+        for (int i = 0; i < 2 && s->blocks[l]; i++) {
+            int channels = i ? s->hidden * s->width[l] : s->width[l];
+            if (!theo_moge2_norm_groups(i ? s->hidden_norm : s->in_norm, channels))
+                return theo_fail(err, THEO_STRUCTURE, path, "model_config",
+                                 "%s, level %d: %d channels cannot be cut into %d equal groups for a norm", name, l, channels,
+                                 channels / 32);
+        }
+    return THEO_OK;
+}
 
-    const theo_moge2_config *c = &n->config;
-    float **const statistics[] = {&n->mean, &n->deviation};
-    static const char *const names[] = {"encoder.image_mean", "encoder.image_std"};
-    for (int i = 0; i < 2; i++) {
-        const theo_weight *w = theo_problems_expect(s->problems, s->weights, names[i], 4, three, LARGEST);
-        theo_packing_add(s->packing, (theo_packing_job){.kind = THEO_PACKING_FLOATS, .weight = w, .floats = statistics[i]});
-    }
-    for (int i = 0; i < c->tap_count; i++)
-        theo_gather_1x1(s, &n->taps[i], theo_name("encoder.output_projections.%d", i).text, c->features, n->vit.width);
-    gather_neck_input(s, n, c->neck.width[0]);
-    gather_stack(s, &n->neck, "neck", &c->neck, true);
-    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++)
+static theo_status check(const theo_moge2_config *c, int features, const char *path, theo_error *err) {
+    THEO_TRY(check_joints(c, features, path, err));
+    THEO_TRY(check_norms(&c->neck, "neck", path, err));
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
         if (theo_moge2_head_config(c, h))
-            gather_stack(s, &n->heads[h], head_names[h], theo_moge2_head_config(c, h), false);
+            THEO_TRY(check_norms(theo_moge2_head_config(c, h), head_names[h], path, err));
+    return THEO_OK;
+}
+
+theo_status theo_moge2_gather(theo_moge *network, const theo_gather *g, const char *config_text, theo_error *err) {
+    const char *path = theo_weights_path(g->weights);
+    theo_moge2 *n = network->two = theo_alloc(1, sizeof *n);
+    theo_moge_config *common = &network->config;
+    int width = network->vit.width, depth = network->vit.depth;
+    if (!n)
+        return theo_fail(err, THEO_MEMORY, path, NULL, "out of memory");
+    if (config_text)
+        THEO_TRY(theo_moge2_config_parse(&n->config, common, config_text, depth, path, err));
+    else
+        THEO_TRY(theo_moge2_config_guess(&n->config, common, g->weights, depth, err));
+    const theo_moge2_config *c = &n->config;
+    THEO_TRY(check(c, common->features, path, err));
+
+    gather_neck_input(g, n, common->features, c->neck.width[0]);
+    gather_stack(g, &n->neck, "neck", &c->neck, true);
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
+        if (theo_moge2_head_config(c, h))
+            gather_stack(g, &n->heads[h], head_names[h], theo_moge2_head_config(c, h), false);
     for (int i = 0; c->has_scale && i < 3; i++)
-        theo_gather_linear(s, &n->scale[i], theo_name("scale_head.%d", 2 * i).text, i < 2 ? n->vit.width : 1, n->vit.width);
-    return theo_problems_status(s->problems, path, "MoGe-2", err);
+        theo_gather_linear(g, &n->scale[i], theo_name("scale_head.%d", 2 * i).text, i < 2 ? width : 1, width);
+    return THEO_OK;
 }
 
-/* ---------------------------------------------------------------- the whole */
+/* ---------------------------------------------------------------- all layers */
 
-/* The configuration as text: of the pickle, of the header, or of model_config.json beside the file. *owned is to be freed. */
-static theo_status find_config(const char **text, char **owned, const theo_weights *weights, theo_error *err) {
-    *owned = NULL;
-    *text = theo_weights_config_json(weights);
-    if (!*text || !strstr(*text, "\"model_config\""))
-        *text = theo_weights_metadata(weights, "model_config");
-    if (*text || strcmp(theo_weights_source(weights), "safetensors"))
-        return THEO_OK;
-    const char *path = theo_weights_path(weights), *slash = strrchr(path, '/');
-    char beside[4096];
-    if (snprintf(beside, sizeof beside, "%.*smodel_config.json", slash ? (int)(slash + 1 - path) : 0, path) >= (int)sizeof beside)
-        return THEO_OK;
-    if (access(beside, F_OK))
-        return THEO_OK;
-    theo_map map;
-    THEO_TRY(theo_map_open(&map, beside, err));
-    char *copy = theo_alloc(map.bytes + 1, 1);
-    if (copy && map.bytes)
-        memcpy(copy, map.data, map.bytes);
-    theo_map_close(&map);
-    *text = *owned = copy;
-    return copy ? THEO_OK : theo_fail(err, THEO_MEMORY, beside, NULL, "out of memory");
-}
-
-static void visit_stack(theo_moge2_stack *stack, void (*visit)(theo_packed *packed, void *context), void *context) {
+static void visit_stack(theo_moge2_stack *stack, theo_packed_visitor visit, void *context) {
     for (int l = 0; l < THEO_MOGE2_LEVELS; l++) {
         theo_moge2_level *level = &stack->levels[l];
         visit(level->input, context);
         visit(level->output, context);
         visit(level->up, context);
         visit(level->conv, context);
-        for (int j = 0; j < THEO_MOGE2_MAX_BLOCKS; j++) {
+        for (int j = 0; j < THEO_MOGE_MAX_BLOCKS; j++) {
             visit(level->blocks[j].first, context);
             visit(level->blocks[j].second, context);
         }
     }
 }
 
-/* Every packed layer but the backbone's; many are NULL. */
-static void visit_all(theo_moge2 *n, void (*visit)(theo_packed *packed, void *context), void *context) {
-    for (int i = 0; i < THEO_MOGE2_MAX_TAPS; i++)
-        visit(n->taps[i], context);
+void theo_moge2_visit(theo_moge2 *n, theo_packed_visitor visit, void *context) {
     visit(n->neck_uv, context);
     visit_stack(&n->neck, visit, context);
-    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++) {
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++) {
         visit_stack(&n->heads[h], visit, context);
         visit(n->fold.heads[h], context);
     }
@@ -226,85 +169,20 @@ static void free_packed(theo_packed *packed, void *context) {
     theo_packed_free(packed);
 }
 
-static void add_bytes(theo_packed *packed, void *context) {
-    size_t *bytes = context;
-    *bytes += packed ? theo_packed_bytes(packed) : 0;
+static void free_norms(theo_moge2_stack *stack) {
+    for (int l = 0; l < THEO_MOGE2_LEVELS; l++)
+        for (int j = 0; j < THEO_MOGE_MAX_BLOCKS; j++) {
+            theo_norm_free(&stack->levels[l].blocks[j].in_norm);
+            theo_norm_free(&stack->levels[l].blocks[j].hidden_norm);
+        }
 }
 
 void theo_moge2_free(theo_moge2 *n) {
     if (!n)
         return;
-    theo_vit_free(&n->vit);
-    theo_free_aligned(n->mean);
-    theo_free_aligned(n->deviation);
-    visit_all(n, free_packed, NULL);
+    theo_moge2_visit(n, free_packed, NULL);
+    free_norms(&n->neck);
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
+        free_norms(&n->heads[h]);
     theo_free(n);
-}
-
-static void describe(theo_moge2 *n) {
-    static const char *const remaps[] = {"linear", "exp", "sinh", "sinh_exp"};
-    const theo_moge2_config *c = &n->config;
-    n->weight_bytes = theo_vit_bytes(&n->vit);
-    visit_all(n, add_bytes, &n->weight_bytes);
-    char *text = n->config_json;
-    size_t room = sizeof n->config_json, at;
-    at = (size_t)snprintf(text, room, "{\"kind\": \"moge-2\", \"width\": %d, \"depth\": %d, \"heads\": %d, \"taps\": [",
-                          n->vit.width, n->vit.depth, n->vit.heads);
-    for (int i = 0; i < c->tap_count; i++)
-        at += (size_t)snprintf(text + at, room - at, "%s%d", i ? ", " : "", c->taps[i]);
-    at += (size_t)snprintf(text + at, room - at, "], \"levels\": [");
-    for (int l = 0; l < THEO_MOGE2_LEVELS; l++)
-        at += (size_t)snprintf(text + at, room - at, "%s%d", l ? ", " : "", c->neck.width[l]);
-    snprintf(text + at, room - at, "], \"mask\": %s, \"normal\": %s, \"scale\": %s, \"remap\": \"%s\", \"tokens\": [%d, %d]}",
-             c->has_mask ? "true" : "false", c->has_normal ? "true" : "false", c->has_scale ? "true" : "false", remaps[c->remap],
-             c->min_tokens, c->max_tokens);
-}
-
-static void count_tensors(theo_moge2 *n, const theo_packing *packing, const theo_weights *weights) {
-    int used = theo_weights_find(weights, "encoder.backbone.mask_token") != NULL; /* of training alone */
-    for (int i = 0; i < packing->count; i++) {
-        const theo_packing_job *job = &packing->jobs[i];
-        if (job->packed == &n->neck_uv) /* counted as the neck's input */
-            continue;
-        const theo_weight *const tensors[] = {job->weight, job->bias, job->scale};
-        for (int k = 0; k < 3; k++) {
-            n->parameters += tensors[k] ? tensors[k]->elements : 0;
-            used += tensors[k] != NULL;
-        }
-    }
-    n->unused = theo_weights_count(weights) - used;
-}
-
-static theo_status load(theo_moge2 *n, theo_packing *packing, const theo_weights *weights, theo_cpu level, theo_pool *pool,
-                        theo_error *err) {
-    theo_problems problems = {.count = 0};
-    theo_gather s = {weights, packing, &problems, "", LARGEST};
-    const char *text;
-    char *owned;
-    theo_status status = find_config(&text, &owned, weights, err);
-    if (!status)
-        status = gather_all(&s, n, text, err);
-    theo_free(owned);
-    THEO_TRY(status);
-    THEO_TRY(theo_moge2_make_fold(n, weights, level, err));
-    THEO_TRY(theo_packing_run(packing, weights, level, pool, err));
-    count_tensors(n, packing, weights);
-    describe(n);
-    return THEO_OK;
-}
-
-theo_status theo_moge2_load(theo_moge2 **network, const theo_weights *weights, theo_cpu level, theo_pool *pool, theo_error *err) {
-    *network = NULL;
-    THEO_TRY(refuse_relatives(weights, err));
-    theo_moge2 *n = theo_alloc(1, sizeof *n);
-    if (!n)
-        return theo_fail(err, THEO_MEMORY, theo_weights_path(weights), NULL, "out of memory");
-    theo_packing packing = {.count = 0};
-    theo_status status = load(n, &packing, weights, level, pool, err);
-    theo_packing_free(&packing);
-    if (status)
-        theo_moge2_free(n);
-    else
-        *network = n;
-    return status;
 }

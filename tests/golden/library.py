@@ -240,7 +240,7 @@ class Library:
         self.call(self.stages.stage_layers, path.encode(), c.c_double(bn_eps), pointer(plane), plane.shape[1], plane.shape[0], LAYER_FN(each))
         return found
 
-    def moge2(self, path, image, fit, tokens, traced):
+    def moge(self, path, image, fit, tokens, traced):
         """Stages by name, [h, w, C]: all of them with nothing folded, or those of a session."""
         found = {}
 
@@ -248,7 +248,7 @@ class Library:
             rows = np.lib.stride_tricks.as_strided(np.ctypeslib.as_array(data, (1,)), (height * width, channels), (4 * pitch, 4))
             found[name.decode()] = rows.reshape(height, width, channels).copy()
 
-        self.call(self.stages.stage_moge2, path.encode(), c.byref(image), fit, tokens, int(traced), LAYER_FN(each))
+        self.call(self.stages.stage_moge, path.encode(), c.byref(image), fit, tokens, int(traced), LAYER_FN(each))
         return found
 
     def focal(self, points, mask, focal):
@@ -298,7 +298,7 @@ class Library:
     # -------------------------------------------------------------- MoGe
 
     def moge_grid(self, width, height, tokens):
-        grid = (c.c_int * 2)()
+        grid = (c.c_int * 4)()
         self.stages.stage_moge_grid(width, height, tokens, grid)
         return list(grid)
 

@@ -5,7 +5,7 @@
 #include "geometry/focal.h"
 #include "geometry/sample.h"
 #include "geometry/select.h"
-#include "models/moge2_run.h"
+#include "models/moge_run.h"
 #include "models/superpoint.h"
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +20,8 @@ STAGE int stage_sample(const float *cells, int width, int height, int channels, 
 typedef void (*layer_fn)(const char *name, const float *data, int height, int width, int channels, int pitch);
 STAGE theo_status stage_layers(const char *path, double bn_eps, const float *plane, int width, int height, layer_fn each,
                                theo_error *err);
-STAGE theo_status stage_moge2(const char *path, const theo_image *image, int fit, int tokens, int is_traced, layer_fn each,
-                              theo_error *err);
+STAGE theo_status stage_moge(const char *path, const theo_image *image, int fit, int tokens, int is_traced, layer_fn each,
+                             theo_error *err);
 STAGE void stage_focal(const float *points, const float *mask, int width, int height, double focal, double *solved);
 STAGE void stage_moge_grid(int width, int height, int tokens, int *grid);
 typedef void (*tensor_fn)(const char *name, int dtype, int rank, const int64_t *shape, const int64_t *stride, const void *data);
@@ -159,19 +159,19 @@ theo_status stage_layers(const char *path, double bn_eps, const float *plane, in
     return status;
 }
 
-/* ---------------------------------------------------------------- MoGe-2 */
+/* ---------------------------------------------------------------- MoGe */
 
 /* The network with nothing folded: each stage, and the picture that it reads. */
-static theo_status run_trace(const theo_moge2 *n, const theo_image *image, const theo_moge_frame *f, theo_pool *threads,
+static theo_status run_trace(const theo_moge *n, const theo_image *image, const theo_moge_frame *f, theo_pool *threads,
                              layer_fn each, theo_error *err) {
     theo_plan *plan;
-    theo_moge2_trace *trace = theo_alloc(1, sizeof *trace);
+    theo_moge_trace *trace = theo_alloc(1, sizeof *trace);
     theo_status status = theo_plan_new(&plan, theo_cpu_level_in_use(), threads, err);
     if (status || !trace) {
         theo_free(trace);
         return status ? status : theo_fail(err, THEO_MEMORY, NULL, NULL, "out of memory");
     }
-    theo_moge2_net net = theo_moge2_record(plan, n, f->rows, f->columns, ~0u, trace);
+    theo_moge_net net = theo_moge_record(plan, n, &f->grid, ~0u, trace);
     status = theo_plan_finish(plan, err);
     void *memory = status ? NULL : theo_alloc_aligned(theo_plan_memory_bytes(plan));
     if (!status && !memory)
@@ -180,7 +180,7 @@ static theo_status run_trace(const theo_moge2 *n, const theo_image *image, const
         theo_moge_input input = {.canvas = {.data = NULL}};
         int pitch;
         theo_plan_bind(plan, memory);
-        theo_moge2_fill_constants(plan, n, &net, f->net_aspect);
+        theo_moge_fill_constants(plan, n, &net, f->net_aspect);
         float *patches = theo_plan_data(plan, net.patches, &pitch);
         status = theo_moge_input_fill(&input, image, false, f, n->mean, n->deviation, threads, patches, (size_t)pitch, err);
         theo_moge_input_free(&input);
@@ -201,27 +201,27 @@ static theo_status run_trace(const theo_moge2 *n, const theo_image *image, const
     return status;
 }
 
-static theo_status give_head(theo_moge2_runner *r, const theo_moge2 *n, const theo_moge_frame *f, theo_moge2_head head,
+static theo_status give_head(theo_moge_runner *r, const theo_moge *n, const theo_moge_frame *f, theo_moge_head head,
                              layer_fn each, theo_error *err) {
-    static const char *const names[THEO_MOGE2_HEADS] = {"points", "normal", "mask"};
-    int channels = theo_moge2_head_channels(n, head), h = 16 * f->rows, w = 16 * f->columns;
+    static const char *const names[THEO_MOGE_HEADS] = {"points", "normal", "mask"};
+    int channels = theo_moge_head_channels(n, head), h = f->grid.map_h, w = f->grid.map_w;
     size_t pixels = (size_t)f->width * (size_t)f->height, raw = (size_t)h * (size_t)w;
     char name[32];
     float *data = theo_alloc((pixels > raw ? pixels : raw) * (size_t)channels, sizeof *data);
     if (!data)
         return theo_fail(err, THEO_MEMORY, NULL, NULL, "out of memory");
-    theo_moge2_raw_map(r, head, data);
+    theo_moge_raw_map(r, head, data);
     snprintf(name, sizeof name, "%s_raw_planes", names[head]);
     each(name, data, channels, h, w, w);
-    theo_status status = theo_moge2_sample_raw(r, f, head, data, err);
+    theo_status status = theo_moge_sample_raw(r, f, head, data, err);
     snprintf(name, sizeof name, "%s_resized", names[head]);
     if (!status)
         each(name, data, f->height, f->width, channels, channels);
-    theo_moge2_maps maps = {.points = head == THEO_MOGE2_POINTS ? data : NULL,
-                            .normal = head == THEO_MOGE2_NORMAL ? data : NULL,
-                            .mask = head == THEO_MOGE2_MASK ? data : NULL};
+    theo_moge_maps maps = {.points = head == THEO_MOGE_POINTS ? data : NULL,
+                           .normal = head == THEO_MOGE_NORMAL ? data : NULL,
+                           .mask = head == THEO_MOGE_MASK ? data : NULL};
     if (!status)
-        status = theo_moge2_sample(r, f, &maps, err);
+        status = theo_moge_sample(r, f, &maps, err);
     snprintf(name, sizeof name, "%s_final", names[head]);
     if (!status)
         each(name, data, f->height, f->width, channels, channels);
@@ -230,37 +230,37 @@ static theo_status give_head(theo_moge2_runner *r, const theo_moge2 *n, const th
 }
 
 /* As a session runs it. */
-static theo_status run_session(const theo_moge2 *n, const theo_image *image, const theo_moge_frame *f, theo_pool *threads,
+static theo_status run_session(const theo_moge *n, const theo_image *image, const theo_moge_frame *f, theo_pool *threads,
                                layer_fn each, theo_error *err) {
-    theo_moge2_runner *r;
-    theo_moge2_runner_options options = {.level = theo_cpu_level_in_use(), .pool = threads};
-    THEO_TRY(theo_moge2_runner_new(&r, n, &options, err));
-    theo_status status = theo_moge2_run(r, image, false, f, ~0u, err);
-    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS && !status; h++)
-        if (theo_moge2_head_channels(n, h))
+    theo_moge_runner *r;
+    theo_moge_runner_options options = {.level = theo_cpu_level_in_use(), .pool = threads};
+    THEO_TRY(theo_moge_runner_new(&r, n, &options, err));
+    theo_status status = theo_moge_run(r, image, false, f, ~0u, err);
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS && !status; h++)
+        if (theo_moge_head_channels(n, h))
             status = give_head(r, n, f, h, each, err);
-    float scale = status ? 0 : theo_moge2_metric_scale(r);
-    if (!status && n->config.has_scale)
+    float scale = status ? 0 : theo_moge_metric_scale(r);
+    if (!status && theo_moge_has_scale(n))
         each("metric_scale", &scale, 1, 1, 1, 1);
-    theo_moge2_runner_free(r);
+    theo_moge_runner_free(r);
     return status;
 }
 
 /* is_traced: 1 each stage with nothing folded, 0 the maps as a session makes them. */
-theo_status stage_moge2(const char *path, const theo_image *image, int fit, int tokens, int is_traced, layer_fn each,
-                        theo_error *err) {
+theo_status stage_moge(const char *path, const theo_image *image, int fit, int tokens, int is_traced, layer_fn each,
+                       theo_error *err) {
     theo_weights *weights;
-    theo_moge2 *network;
+    theo_moge *network;
     theo_pool *threads;
     THEO_TRY(theo_weights_open(&weights, path, NULL, err));
     theo_status status = theo_pool_open(&threads, 0, err);
     if (!status)
-        status = theo_moge2_load(&network, weights, theo_cpu_level_in_use(), threads, err);
+        status = theo_moge_load(&network, weights, theo_cpu_level_in_use(), threads, err);
     theo_weights_close(weights);
     if (!status) {
-        theo_moge_frame f = theo_moge_frame_of(image->width, image->height, (theo_moge_fit)fit, tokens);
+        theo_moge_frame f = theo_moge_frame_of(network->generation, image->width, image->height, (theo_moge_fit)fit, tokens);
         status = (is_traced ? run_trace : run_session)(network, image, &f, threads, each, err);
-        theo_moge2_free(network);
+        theo_moge_free(network);
     }
     theo_pool_close(threads);
     return status;
@@ -281,9 +281,12 @@ void stage_focal(const float *points, const float *mask, int width, int height, 
     solved[2] = r.evaluations;
 }
 
-/* rows, columns of the grid. */
+/* rows, columns of MoGe-2's grid; height and width of MoGe-1's maps. */
 void stage_moge_grid(int width, int height, int tokens, int *grid) {
-    theo_moge_grid(width, height, tokens, &grid[0], &grid[1]);
+    theo_moge_grid two = theo_moge_grid_of(THEO_MOGE_2, width, height, tokens);
+    theo_moge_grid one = theo_moge_grid_of(THEO_MOGE_1, width, height, tokens);
+    const int sizes[] = {two.rows, two.columns, one.map_h, one.map_w};
+    memcpy(grid, sizes, sizeof sizes);
 }
 
 /* ---------------------------------------------------------------- what a checkpoint holds */

@@ -1,4 +1,4 @@
-/* moge2_kind.c - MoGe-2 as a kind of model. */
+/* moge_kind.c - MoGe as a kind of model. */
 #include "api/model.h"
 #include "base/error.h"
 
@@ -7,8 +7,8 @@ static theo_status load(theo_model *m, const theo_weights *weights, const theo_m
     if (options->bn_eps > 0)
         return theo_fail(err, THEO_ARGUMENT, theo_weights_path(weights), "bn_eps",
                          "has no effect: this network has no batch norm");
-    THEO_TRY(theo_moge2_load(&m->moge2, weights, m->level, m->pool, err));
-    const theo_moge2 *n = m->moge2;
+    THEO_TRY(theo_moge_load(&m->moge, weights, m->level, m->pool, err));
+    const theo_moge *n = m->moge;
     *name = NULL;
     m->info.kind = "moge-2";
     m->info.licence = "of the published files: MIT (weights and code), Apache-2.0 (DINOv2)";
@@ -23,25 +23,25 @@ static theo_status load(theo_model *m, const theo_weights *weights, const theo_m
 }
 
 static void unload(theo_model *m) {
-    theo_moge2_free(m->moge2);
+    theo_moge_free(m->moge);
 }
 
 static theo_status open_runner(theo_session *s, const theo_session_options *o, theo_error *err) {
-    theo_moge2_runner_options r = {s->model->level, s->model->pool, o->progress, o->progress_user};
-    return theo_moge2_runner_new(&s->moge2, s->model->moge2, &r, err);
+    theo_moge_runner_options r = {s->model->level, s->model->pool, o->progress, o->progress_user};
+    return theo_moge_runner_new(&s->moge, s->model->moge, &r, err);
 }
 
 static void close_runner(theo_session *s) {
-    theo_moge2_runner_free(s->moge2);
+    theo_moge_runner_free(s->moge);
 }
 
 /* A photo of that size, as theo_geometry_run takes it by default. */
 static theo_status prepare(theo_session *s, int width, int height, theo_plan_part parts[THEO_KIND_PLANS], int *count,
                            theo_error *err) {
-    theo_moge_frame f = theo_moge_frame_of(width, height, THEO_MOGE_NATIVE, THEO_MOGE_CANVAS_TOKENS);
+    theo_moge_frame f = theo_moge_frame_of(s->model->moge->generation, width, height, THEO_MOGE_NATIVE, THEO_MOGE_CANVAS_TOKENS);
     *count = 1;
     parts[0].runs = 1;
-    return theo_moge2_prepare(s->moge2, f.rows, f.columns, ~0u, &parts[0].plan, err);
+    return theo_moge_prepare(s->moge, &f.grid, ~0u, &parts[0].plan, err);
 }
 
 static theo_status memory(theo_session *s, int width, int height, size_t *bytes, theo_error *err) {
@@ -52,9 +52,9 @@ static theo_status memory(theo_session *s, int width, int height, size_t *bytes,
     return THEO_OK;
 }
 
-const theo_kind theo_kind_moge2 = {
+const theo_kind theo_kind_moge = {
     .task = THEO_TASK_DEPTH,
-    .recognise = theo_moge2_recognise,
+    .recognise = theo_moge_recognise,
     .load = load,
     .unload = unload,
     .open = open_runner,

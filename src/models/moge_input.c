@@ -1,64 +1,25 @@
-#include "models/moge2_input.h"
+#include "models/moge_input.h"
 #include "imageio/antialias.h"
-#include <math.h>
 #include <string.h>
 
 enum { PATCH = THEO_MOGE_PATCH, CHANNEL = PATCH * PATCH };
-
-/* ---------------------------------------------------------------- geometry */
-
-static int at_least(int value, int low) {
-    return value > low ? value : low;
-}
-
-void theo_moge_grid(int width, int height, int tokens, int *rows, int *columns) {
-    double aspect = (double)width / height;
-    *rows = at_least((int)nearbyint(sqrt(tokens / aspect)), 1);
-    *columns = at_least((int)nearbyint(sqrt(tokens * aspect)), 1);
-}
-
-static int scaled(int side, double scale, int limit) {
-    int pixels = (int)nearbyint(side * scale);
-    return pixels < 1 ? 1 : pixels > limit ? limit : pixels;
-}
-
-theo_moge_frame theo_moge_frame_of(int width, int height, theo_moge_fit fit, int tokens) {
-    const int W = THEO_MOGE_CANVAS_WIDTH, H = THEO_MOGE_CANVAS_HEIGHT;
-    theo_moge_frame f = {.width = width, .height = height, .fit = fit, .canvas_width = W, .canvas_height = H, .w = W, .h = H};
-    f.camera_aspect = (double)width / height;
-    if (fit == THEO_MOGE_NATIVE) {
-        f.canvas_width = f.w = width;
-        f.canvas_height = f.h = height;
-    } else if (fit == THEO_MOGE_PAD) {
-        double scale = fmin((double)W / width, (double)H / height);
-        f.w = scaled(width, scale, W);
-        f.h = scaled(height, scale, H);
-        f.x = (W - f.w) / 2;
-        f.y = (H - f.h) / 2;
-    } else {
-        f.camera_aspect = (double)W / H;
-    }
-    f.net_aspect = (double)f.canvas_width / f.canvas_height;
-    theo_moge_grid(f.canvas_width, f.canvas_height, fit == THEO_MOGE_NATIVE ? tokens : THEO_MOGE_CANVAS_TOKENS, &f.rows,
-                   &f.columns);
-    return f;
-}
 
 /* ---------------------------------------------------------------- rows on the pool */
 
 typedef struct rows_job {
     const theo_antialias *from;
     float *workspace;
-    size_t floats; /* of one worker */
-    float *canvas; /* the place of row 0; NULL: patches are made */
+    size_t floats;  /* of one worker */
+    float *picture; /* the place of row 0; NULL: patches are made */
+    size_t picture_row;
     const float *mean, *deviation;
     float *patches; /* patch 0 */
     size_t pitch;
 } rows_job;
 
-static void canvas_row(void *context, int y, int worker) {
+static void picture_row(void *context, int y, int worker) {
     const rows_job *j = context;
-    theo_antialias_row(j->from, y, j->workspace + (size_t)worker * j->floats, j->canvas + (size_t)y * 3 * THEO_MOGE_CANVAS_WIDTH);
+    theo_antialias_row(j->from, y, j->workspace + (size_t)worker * j->floats, j->picture + (size_t)y * j->picture_row);
 }
 
 static void patch_row(void *context, int y, int worker) {
@@ -80,7 +41,7 @@ static theo_status run_rows(theo_moge_input *input, rows_job *j, const theo_anti
     j->workspace = theo_scratch_fit(&input->workspace, (size_t)threads * j->floats * sizeof(float));
     if (!j->workspace)
         return theo_fail(err, THEO_MEMORY, NULL, "image", "out of memory for resizing");
-    theo_pool_run(pool, from->height, j->canvas ? canvas_row : patch_row, j);
+    theo_pool_run(pool, from->height, j->picture ? picture_row : patch_row, j);
     return THEO_OK;
 }
 
@@ -96,6 +57,16 @@ static void fill_border(float *canvas, const theo_moge_frame *f, const float *me
         }
 }
 
+/* Resizes the image to width x height pixels, of 3 floats, whose rows are so many floats apart. */
+static theo_status resize(theo_moge_input *input, const theo_image *image, bool bgr, int width, int height,
+                          theo_antialias_kernel kernel, rows_job j, theo_pool *pool, theo_error *err) {
+    theo_antialias antialias;
+    THEO_TRY(theo_antialias_open(&antialias, image, bgr, width, height, kernel, err));
+    theo_status status = run_rows(input, &j, &antialias, pool, err);
+    theo_antialias_close(&antialias);
+    return status;
+}
+
 static theo_status draw_canvas(theo_moge_input *input, const theo_image *image, bool bgr, const theo_moge_frame *f,
                                const float *mean, theo_pool *pool, theo_image *canvas, theo_error *err) {
     const int W = THEO_MOGE_CANVAS_WIDTH, H = THEO_MOGE_CANVAS_HEIGHT;
@@ -103,13 +74,21 @@ static theo_status draw_canvas(theo_moge_input *input, const theo_image *image, 
     if (!pixels)
         return theo_fail(err, THEO_MEMORY, NULL, "image", "out of memory for a canvas of %dx%d", W, H);
     fill_border(pixels, f, mean);
-    theo_antialias antialias;
-    THEO_TRY(theo_antialias_open(&antialias, image, bgr, f->w, f->h, THEO_ANTIALIAS_BILINEAR, err));
-    rows_job j = {.canvas = pixels + 3 * ((size_t)f->y * (size_t)W + (size_t)f->x)};
-    theo_status status = run_rows(input, &j, &antialias, pool, err);
-    theo_antialias_close(&antialias);
+    rows_job j = {.picture = pixels + 3 * ((size_t)f->y * (size_t)W + (size_t)f->x), .picture_row = 3 * (size_t)W};
     *canvas = (theo_image){.width = W, .height = H, .channels = 3, .type = THEO_F32, .pixels = pixels};
-    return status;
+    return resize(input, image, bgr, f->w, f->h, THEO_ANTIALIAS_BILINEAR, j, pool, err);
+}
+
+/* MoGe-1: the picture that the patches are cut from is resized twice. */
+static theo_status bring_to_map_size(theo_moge_input *input, const theo_image *image, bool bgr, const theo_moge_grid *grid,
+                                     theo_pool *pool, theo_image *resized, theo_error *err) {
+    size_t row = 3 * (size_t)grid->map_w;
+    float *pixels = theo_scratch_fit(&input->resized, (size_t)grid->map_h * row * sizeof(float));
+    if (!pixels)
+        return theo_fail(err, THEO_MEMORY, NULL, "image", "out of memory for a picture of %dx%d", grid->map_w, grid->map_h);
+    *resized = (theo_image){.width = grid->map_w, .height = grid->map_h, .channels = 3, .type = THEO_F32, .pixels = pixels};
+    rows_job j = {.picture = pixels, .picture_row = row};
+    return resize(input, image, bgr, grid->map_w, grid->map_h, THEO_ANTIALIAS_BICUBIC, j, pool, err);
 }
 
 /* ---------------------------------------------------------------- all of it */
@@ -117,19 +96,20 @@ static theo_status draw_canvas(theo_moge_input *input, const theo_image *image, 
 theo_status theo_moge_input_fill(theo_moge_input *input, const theo_image *image, bool bgr, const theo_moge_frame *f,
                                  const float *mean, const float *deviation, theo_pool *pool, float *out, size_t pitch,
                                  theo_error *err) {
-    theo_image canvas;
+    theo_image canvas, resized;
     if (f->canvas_width != f->width || f->canvas_height != f->height) { /* else resizing would change nothing */
         THEO_TRY(draw_canvas(input, image, bgr, f, mean, pool, &canvas, err));
         image = &canvas;
         bgr = false;
     }
-    theo_antialias antialias;
-    THEO_TRY(theo_antialias_open(&antialias, image, bgr, PATCH * f->columns, PATCH * f->rows, THEO_ANTIALIAS_BILINEAR, err));
+    if (f->generation == THEO_MOGE_1) {
+        THEO_TRY(bring_to_map_size(input, image, bgr, &f->grid, pool, &resized, err));
+        image = &resized;
+        bgr = false;
+    }
     memset(out, 0, pitch * sizeof(float));
     rows_job j = {.mean = mean, .deviation = deviation, .patches = out + pitch, .pitch = pitch};
-    theo_status status = run_rows(input, &j, &antialias, pool, err);
-    theo_antialias_close(&antialias);
-    return status;
+    return resize(input, image, bgr, PATCH * f->grid.columns, PATCH * f->grid.rows, THEO_ANTIALIAS_BILINEAR, j, pool, err);
 }
 
 void theo_moge_input_planes(const float *planes, int rows, int columns, float *out, size_t pitch) {
@@ -146,6 +126,7 @@ void theo_moge_input_planes(const float *planes, int rows, int columns, float *o
 
 void theo_moge_input_free(theo_moge_input *input) {
     theo_scratch_free(&input->canvas);
+    theo_scratch_free(&input->resized);
     theo_scratch_free(&input->workspace);
     *input = (theo_moge_input){0};
 }

@@ -1,22 +1,21 @@
-#include "models/moge2_run.h"
+#include "models/moge_run.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include <math.h>
 #include <string.h>
 
-enum { PLANS = 4, LEVEL_4 = 16 };
+enum { PLANS = 4 };
 
 typedef struct recorded {
     theo_plan *plan; /* NULL: unused */
-    int rows, columns;
     unsigned heads;
     uint64_t last_use;
-    theo_moge2_net net;
+    theo_moge_net net;
 } recorded;
 
-struct theo_moge2_runner {
-    const theo_moge2 *network;
-    theo_moge2_runner_options options;
+struct theo_moge_runner {
+    const theo_moge *network;
+    theo_moge_runner_options options;
     recorded plans[PLANS];
     uint64_t uses;
     theo_scratch memory; /* lent to the plan that runs */
@@ -28,8 +27,8 @@ struct theo_moge2_runner {
     double preprocess_ms, forward_ms;
 };
 
-theo_status theo_moge2_runner_new(theo_moge2_runner **runner, const theo_moge2 *network, const theo_moge2_runner_options *options,
-                                  theo_error *err) {
+theo_status theo_moge_runner_new(theo_moge_runner **runner, const theo_moge *network, const theo_moge_runner_options *options,
+                                 theo_error *err) {
     *runner = theo_alloc(1, sizeof **runner);
     if (!*runner)
         return theo_fail(err, THEO_MEMORY, NULL, "session", "out of memory");
@@ -38,7 +37,7 @@ theo_status theo_moge2_runner_new(theo_moge2_runner **runner, const theo_moge2 *
     return THEO_OK;
 }
 
-void theo_moge2_runner_free(theo_moge2_runner *r) {
+void theo_moge_runner_free(theo_moge_runner *r) {
     if (!r)
         return;
     for (int i = 0; i < PLANS; i++)
@@ -51,12 +50,16 @@ void theo_moge2_runner_free(theo_moge2_runner *r) {
 
 /* ---------------------------------------------------------------- plans */
 
+static bool same_grid(const theo_moge_grid *a, const theo_moge_grid *b) {
+    return a->rows == b->rows && a->columns == b->columns && a->map_h == b->map_h && a->map_w == b->map_w;
+}
+
 /* The kept plan of that grid and those heads, else the least recently used one made anew. */
-static theo_status plan_for(recorded **out, theo_moge2_runner *r, int rows, int columns, unsigned heads, theo_error *err) {
+static theo_status plan_for(recorded **out, theo_moge_runner *r, const theo_moge_grid *grid, unsigned heads, theo_error *err) {
     recorded *oldest = &r->plans[0];
     for (int i = 0; i < PLANS; i++) {
         recorded *n = &r->plans[i];
-        if (n->plan && n->rows == rows && n->columns == columns && n->heads == heads) {
+        if (n->plan && same_grid(&n->net.grid, grid) && n->heads == heads) {
             n->last_use = ++r->uses;
             *out = n;
             return THEO_OK;
@@ -67,10 +70,10 @@ static theo_status plan_for(recorded **out, theo_moge2_runner *r, int rows, int 
     r->ran = r->ran == oldest ? NULL : r->ran;
     r->filled = r->filled == oldest ? NULL : r->filled;
     theo_plan_free(oldest->plan);
-    *oldest = (recorded){.rows = rows, .columns = columns, .heads = heads};
+    *oldest = (recorded){.heads = heads};
     theo_plan *plan;
     THEO_TRY(theo_plan_new(&plan, r->options.level, r->options.pool, err));
-    oldest->net = theo_moge2_record(plan, r->network, rows, columns, heads, NULL);
+    oldest->net = theo_moge_record(plan, r->network, grid, heads, NULL);
     theo_status status = theo_plan_finish(plan, err);
     if (status) {
         theo_plan_free(plan);
@@ -82,8 +85,8 @@ static theo_status plan_for(recorded **out, theo_moge2_runner *r, int rows, int 
     return THEO_OK;
 }
 
-static theo_status ready_plan(recorded **out, theo_moge2_runner *r, int rows, int columns, unsigned heads, theo_error *err) {
-    THEO_TRY(plan_for(out, r, rows, columns, heads & theo_moge2_heads(r->network), err));
+static theo_status ready_plan(recorded **out, theo_moge_runner *r, const theo_moge_grid *grid, unsigned heads, theo_error *err) {
+    THEO_TRY(plan_for(out, r, grid, heads & theo_moge_heads(r->network), err));
     size_t bytes = theo_plan_memory_bytes((*out)->plan);
     if (r->memory.bytes < bytes)
         r->ran = r->filled = NULL;
@@ -94,10 +97,10 @@ static theo_status ready_plan(recorded **out, theo_moge2_runner *r, int rows, in
     return THEO_OK;
 }
 
-theo_status theo_moge2_prepare(theo_moge2_runner *r, int rows, int columns, unsigned heads, const theo_plan **plan,
-                               theo_error *err) {
+theo_status theo_moge_prepare(theo_moge_runner *r, const theo_moge_grid *grid, unsigned heads, const theo_plan **plan,
+                              theo_error *err) {
     recorded *n;
-    THEO_TRY(ready_plan(&n, r, rows, columns, heads, err));
+    THEO_TRY(ready_plan(&n, r, grid, heads, err));
     if (plan)
         *plan = n->plan;
     return THEO_OK;
@@ -106,15 +109,15 @@ theo_status theo_moge2_prepare(theo_moge2_runner *r, int rows, int columns, unsi
 /* ---------------------------------------------------------------- a run */
 
 /* The constant inputs stay in memory as long as no other plan runs. */
-static void fill_constants(theo_moge2_runner *r, const recorded *n, double aspect) {
+static void fill_constants(theo_moge_runner *r, const recorded *n, double aspect) {
     if (r->filled == n && r->filled_aspect == aspect)
         return;
-    theo_moge2_fill_constants(n->plan, r->network, &n->net, aspect);
+    theo_moge_fill_constants(n->plan, r->network, &n->net, aspect);
     r->filled = n;
     r->filled_aspect = aspect;
 }
 
-static theo_status forward(theo_moge2_runner *r, recorded *n, theo_error *err) {
+static theo_status forward(theo_moge_runner *r, recorded *n, theo_error *err) {
     double start = theo_clock_ms();
     THEO_TRY(theo_plan_run(n->plan, r->options.progress, r->options.progress_user, err));
     r->forward_ms = theo_clock_ms() - start;
@@ -122,12 +125,12 @@ static theo_status forward(theo_moge2_runner *r, recorded *n, theo_error *err) {
     return THEO_OK;
 }
 
-theo_status theo_moge2_run(theo_moge2_runner *r, const theo_image *image, bool bgr, const theo_moge_frame *f, unsigned heads,
-                           theo_error *err) {
+theo_status theo_moge_run(theo_moge_runner *r, const theo_image *image, bool bgr, const theo_moge_frame *f, unsigned heads,
+                          theo_error *err) {
     double start = theo_clock_ms();
     recorded *n;
     r->ran = NULL;
-    THEO_TRY(ready_plan(&n, r, f->rows, f->columns, heads, err));
+    THEO_TRY(ready_plan(&n, r, &f->grid, heads, err));
     fill_constants(r, n, f->net_aspect);
     int pitch;
     float *patches = theo_plan_data(n->plan, n->net.patches, &pitch);
@@ -137,29 +140,29 @@ theo_status theo_moge2_run(theo_moge2_runner *r, const theo_image *image, bool b
     return forward(r, n, err);
 }
 
-theo_status theo_moge2_run_planes(theo_moge2_runner *r, const float *planes, int rows, int columns, double aspect, unsigned heads,
-                                  theo_error *err) {
+theo_status theo_moge_run_planes(theo_moge_runner *r, const float *planes, const theo_moge_grid *grid, double aspect,
+                                 unsigned heads, theo_error *err) {
     double start = theo_clock_ms();
     recorded *n;
     r->ran = NULL;
-    THEO_TRY(ready_plan(&n, r, rows, columns, heads, err));
+    THEO_TRY(ready_plan(&n, r, grid, heads, err));
     fill_constants(r, n, aspect);
     int pitch;
     float *patches = theo_plan_data(n->plan, n->net.patches, &pitch);
-    theo_moge_input_planes(planes, rows, columns, patches, (size_t)pitch);
+    theo_moge_input_planes(planes, grid->rows, grid->columns, patches, (size_t)pitch);
     r->preprocess_ms = theo_clock_ms() - start;
     return forward(r, n, err);
 }
 
-double theo_moge2_preprocess_ms(const theo_moge2_runner *r) {
+double theo_moge_preprocess_ms(const theo_moge_runner *r) {
     return r->preprocess_ms;
 }
 
-double theo_moge2_forward_ms(const theo_moge2_runner *r) {
+double theo_moge_forward_ms(const theo_moge_runner *r) {
     return r->forward_ms;
 }
 
-float theo_moge2_metric_scale(const theo_moge2_runner *r) {
+float theo_moge_metric_scale(const theo_moge_runner *r) {
     int pitch;
     theo_tensor scale = r->ran->net.scale;
     return scale.id < 0 ? 1.0f : expf(*theo_plan_data(r->ran->plan, scale, &pitch));
@@ -175,11 +178,11 @@ typedef struct raw_map {
     bool is_quads;
 } raw_map;
 
-static raw_map raw_map_of(const theo_moge2_runner *r, theo_moge2_head head) {
-    const theo_moge2_map *map = &r->ran->net.maps[head];
+static raw_map raw_map_of(const theo_moge_runner *r, theo_moge_head head) {
+    const theo_moge_map *map = &r->ran->net.maps[head];
     int pitch;
-    raw_map m = {
-        .channels = map->channels, .h = LEVEL_4 * r->ran->rows, .w = LEVEL_4 * r->ran->columns, .is_quads = map->is_quads};
+    const theo_moge_grid *grid = &r->ran->net.grid;
+    raw_map m = {.channels = map->channels, .h = grid->map_h, .w = grid->map_w, .is_quads = map->is_quads};
     m.data = theo_plan_data(r->ran->plan, map->tensor, &pitch);
     m.pitch = (size_t)pitch;
     return m;
@@ -202,7 +205,7 @@ static void blend_rows(const raw_map *m, int y0, int y1, float t, float *out) {
                 *out++ = (1 - t) * a[4 * c + j] + t * b[4 * c + j];
 }
 
-void theo_moge2_raw_map(const theo_moge2_runner *r, theo_moge2_head head, float *out) {
+void theo_moge_raw_map(const theo_moge_runner *r, theo_moge_head head, float *out) {
     raw_map m = raw_map_of(r, head);
     for (int y = 0; y < m.h; y++)
         for (int x = 0; x < m.w; x++) {
@@ -234,28 +237,28 @@ static between sample_at(int o, int count, double from, double size, double canv
 typedef struct sampling {
     raw_map raw;
     const theo_moge_frame *frame;
-    theo_moge2_head head;
-    theo_moge2_remap remap;
+    theo_moge_head head;
+    theo_moge_remap remap;
     bool is_raw;      /* the samples themselves are wanted */
     float *out;       /* [height, width, c] */
     float *blended;   /* a row of the raw map for each worker */
     const between *x; /* [width] */
 } sampling;
 
-static void remap(float *p, theo_moge2_remap rule) {
+static void remap(float *p, theo_moge_remap rule) {
     switch (rule) {
-    case THEO_MOGE2_REMAP_LINEAR:
+    case THEO_MOGE_REMAP_LINEAR:
         return;
-    case THEO_MOGE2_REMAP_EXP:
+    case THEO_MOGE_REMAP_EXP:
         p[2] = expf(p[2]);
         p[0] *= p[2];
         p[1] *= p[2];
         return;
-    case THEO_MOGE2_REMAP_SINH:
+    case THEO_MOGE_REMAP_SINH:
         for (int c = 0; c < 3; c++)
             p[c] = sinhf(p[c]);
         return;
-    case THEO_MOGE2_REMAP_SINH_EXP:
+    case THEO_MOGE_REMAP_SINH_EXP:
         p[0] = sinhf(p[0]);
         p[1] = sinhf(p[1]);
         p[2] = expf(p[2]);
@@ -272,11 +275,11 @@ static void normalise(float *n) {
 
 static void finish_row(const sampling *s, float *row) {
     for (int x = 0; x < s->frame->width; x++, row += s->raw.channels) {
-        if (s->head == THEO_MOGE2_POINTS)
+        if (s->head == THEO_MOGE_POINTS)
             remap(row, s->remap);
-        else if (s->head == THEO_MOGE2_NORMAL)
+        else if (s->head == THEO_MOGE_NORMAL)
             normalise(row);
-        else
+        else if (s->frame->generation == THEO_MOGE_2)
             *row = 1 / (1 + expf(-*row));
     }
 }
@@ -299,7 +302,7 @@ static void sample_row(void *context, int y, int worker) {
         finish_row(s, row);
 }
 
-static theo_status sample(theo_moge2_runner *r, const theo_moge_frame *f, theo_moge2_head head, bool is_raw, float *out,
+static theo_status sample(theo_moge_runner *r, const theo_moge_frame *f, theo_moge_head head, bool is_raw, float *out,
                           theo_error *err) {
     sampling s = {.raw = raw_map_of(r, head), .frame = f, .head = head, .remap = r->network->config.remap, .is_raw = is_raw};
     size_t columns = (size_t)f->width * sizeof(between),
@@ -317,15 +320,15 @@ static theo_status sample(theo_moge2_runner *r, const theo_moge_frame *f, theo_m
     return THEO_OK;
 }
 
-theo_status theo_moge2_sample(theo_moge2_runner *r, const theo_moge_frame *frame, const theo_moge2_maps *maps, theo_error *err) {
-    float *const outs[THEO_MOGE2_HEADS] = {maps->points, maps->normal, maps->mask};
-    for (theo_moge2_head h = 0; h < THEO_MOGE2_HEADS; h++)
+theo_status theo_moge_sample(theo_moge_runner *r, const theo_moge_frame *frame, const theo_moge_maps *maps, theo_error *err) {
+    float *const outs[THEO_MOGE_HEADS] = {maps->points, maps->normal, maps->mask};
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
         if (outs[h])
             THEO_TRY(sample(r, frame, h, false, outs[h], err));
     return THEO_OK;
 }
 
-theo_status theo_moge2_sample_raw(theo_moge2_runner *r, const theo_moge_frame *frame, theo_moge2_head head, float *out,
-                                  theo_error *err) {
+theo_status theo_moge_sample_raw(theo_moge_runner *r, const theo_moge_frame *frame, theo_moge_head head, float *out,
+                                 theo_error *err) {
     return sample(r, frame, head, true, out, err);
 }

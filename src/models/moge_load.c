@@ -1,0 +1,190 @@
+/* moge_load.c - from the tensors of a checkpoint to packed layers: which generation it is, the encoder, and all of it. */
+#include "base/error.h"
+#include "base/map.h"
+#include "models/moge2.h"
+#include "models/moge_input.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- which network */
+
+static bool starts(const char *text, const char *start) {
+    return !strncmp(text, start, strlen(start));
+}
+
+int theo_moge_recognise(const theo_weights *weights) {
+    int count = 0;
+    for (int i = 0; i < theo_weights_count(weights); i++) {
+        const char *name = theo_weights_at(weights, i)->name;
+        count += starts(name, "encoder.backbone.") || starts(name, "encoder.output_projections.") || starts(name, "neck.") ||
+                 starts(name, "points_head.") || starts(name, "head.upsample_blocks.") || starts(name, "head.projects.");
+    }
+    return count;
+}
+
+static theo_status refuse_relatives(const theo_weights *weights, theo_error *err) {
+    for (int i = 0; i < theo_weights_count(weights); i++) {
+        const char *name = theo_weights_at(weights, i)->name;
+        if (starts(name, "refiner."))
+            return theo_fail(err, THEO_UNSUPPORTED, theo_weights_path(weights), name,
+                             "is of MoGe-3, which is not supported: MoGe-2 checkpoints are");
+        if (starts(name, "head.projects.") || starts(name, "head.upsample_blocks."))
+            return theo_fail(err, THEO_UNSUPPORTED, theo_weights_path(weights), name,
+                             "is of MoGe-1, which this version does not support: MoGe-2 checkpoints are supported");
+    }
+    return THEO_OK;
+}
+
+/* ---------------------------------------------------------------- heads */
+
+int theo_moge_head_channels(const theo_moge *n, theo_moge_head head) {
+    return theo_moge2_head_channels(n->two, head);
+}
+
+unsigned theo_moge_heads(const theo_moge *n) {
+    unsigned heads = 0;
+    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
+        heads |= theo_moge_head_channels(n, h) ? 1u << h : 0;
+    return heads;
+}
+
+bool theo_moge_has_scale(const theo_moge *n) {
+    return n->two->config.has_scale;
+}
+
+/* ---------------------------------------------------------------- gathering */
+
+/* The configuration as text: of the pickle, of the header, or of model_config.json beside the file. *owned is to be freed. */
+static theo_status find_config(const char **text, char **owned, const theo_weights *weights, theo_error *err) {
+    *owned = NULL;
+    *text = theo_weights_config_json(weights);
+    if (!*text || !strstr(*text, "\"model_config\""))
+        *text = theo_weights_metadata(weights, "model_config");
+    if (*text || strcmp(theo_weights_source(weights), "safetensors"))
+        return THEO_OK;
+    const char *path = theo_weights_path(weights), *slash = strrchr(path, '/');
+    char beside[4096];
+    if (snprintf(beside, sizeof beside, "%.*smodel_config.json", slash ? (int)(slash + 1 - path) : 0, path) >= (int)sizeof beside)
+        return THEO_OK;
+    if (access(beside, F_OK))
+        return THEO_OK;
+    theo_map map;
+    THEO_TRY(theo_map_open(&map, beside, err));
+    char *copy = theo_alloc(map.bytes + 1, 1);
+    if (copy && map.bytes)
+        memcpy(copy, map.data, map.bytes);
+    theo_map_close(&map);
+    *text = *owned = copy;
+    return copy ? THEO_OK : theo_fail(err, THEO_MEMORY, beside, NULL, "out of memory");
+}
+
+static theo_status gather_all(theo_moge *n, const theo_gather *g, const char *config_text, theo_error *err) {
+    static const char prefix[] = "encoder.backbone.";
+    const int64_t three[] = {1, 3, 1, 1};
+    THEO_TRY(theo_vit_gather(&n->vit, g->packing, g->problems, g->weights, prefix, err));
+    if (n->vit.patch && n->vit.patch != THEO_MOGE_PATCH)
+        theo_problems_note(g->problems, THEO_SHAPE, theo_name("%spatch_embed.proj.weight", prefix).text,
+                           "has patches of %d pixels: %d are needed", n->vit.patch, THEO_MOGE_PATCH);
+    THEO_TRY(theo_moge2_gather(n, g, config_text, err));
+    theo_gather_floats(g, &n->mean, "encoder.image_mean", 4, three);
+    theo_gather_floats(g, &n->deviation, "encoder.image_std", 4, three);
+    for (int i = 0; i < n->config.tap_count; i++)
+        theo_gather_1x1(g, &n->projections[i], theo_name("encoder.output_projections.%d", i).text, n->config.features,
+                        n->vit.width);
+    return theo_problems_status(g->problems, theo_weights_path(g->weights), "MoGe-2", err);
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+static void visit_all(theo_moge *n, theo_packed_visitor visit, void *context) {
+    for (int i = 0; i < THEO_MOGE_MAX_TAPS; i++)
+        visit(n->projections[i], context);
+    theo_moge2_visit(n->two, visit, context);
+}
+
+static void add_bytes(theo_packed *packed, void *context) {
+    size_t *bytes = context;
+    *bytes += packed ? theo_packed_bytes(packed) : 0;
+}
+
+void theo_moge_free(theo_moge *n) {
+    if (!n)
+        return;
+    theo_vit_free(&n->vit);
+    theo_free_aligned(n->mean);
+    theo_free_aligned(n->deviation);
+    for (int i = 0; i < THEO_MOGE_MAX_TAPS; i++)
+        theo_packed_free(n->projections[i]);
+    theo_moge2_free(n->two);
+    theo_free(n);
+}
+
+static void describe(theo_moge *n) {
+    const theo_moge_config *c = &n->config;
+    n->weight_bytes = theo_vit_bytes(&n->vit);
+    visit_all(n, add_bytes, &n->weight_bytes);
+    char *text = n->config_json;
+    size_t room = sizeof n->config_json, at;
+    at = (size_t)snprintf(text, room, "{\"kind\": \"moge-2\", \"width\": %d, \"depth\": %d, \"heads\": %d, \"taps\": [",
+                          n->vit.width, n->vit.depth, n->vit.heads);
+    for (int i = 0; i < c->tap_count; i++)
+        at += (size_t)snprintf(text + at, room - at, "%s%d", i ? ", " : "", c->taps[i]);
+    at += (size_t)snprintf(text + at, room - at, "], \"levels\": [");
+    for (int l = 0; l < THEO_MOGE2_LEVELS; l++)
+        at += (size_t)snprintf(text + at, room - at, "%s%d", l ? ", " : "", n->two->config.neck.width[l]);
+    snprintf(text + at, room - at, "], \"mask\": %s, \"normal\": %s, \"scale\": %s, \"remap\": \"%s\", \"tokens\": [%d, %d]}",
+             theo_moge_head_channels(n, THEO_MOGE_MASK) ? "true" : "false",
+             theo_moge_head_channels(n, THEO_MOGE_NORMAL) ? "true" : "false", theo_moge_has_scale(n) ? "true" : "false",
+             theo_moge_remap_name(c->remap), c->min_tokens, c->max_tokens);
+}
+
+static void count_tensors(theo_moge *n, const theo_packing *packing, const theo_weights *weights) {
+    int used = theo_weights_find(weights, "encoder.backbone.mask_token") != NULL; /* of training alone */
+    for (int i = 0; i < packing->count; i++) {
+        const theo_packing_job *job = &packing->jobs[i];
+        if (job->from) /* the rest of a tensor whose first part is another job's */
+            continue;
+        const theo_weight *const tensors[] = {job->weight, job->bias, job->scale};
+        for (int k = 0; k < 3; k++) {
+            n->parameters += tensors[k] ? tensors[k]->elements : 0;
+            used += tensors[k] != NULL;
+        }
+    }
+    n->unused = theo_weights_count(weights) - used;
+}
+
+static theo_status load(theo_moge *n, theo_packing *packing, const theo_weights *weights, theo_cpu level, theo_pool *pool,
+                        theo_error *err) {
+    theo_problems problems = {.count = 0};
+    theo_gather g = {weights, packing, &problems, "", THEO_MOGE_MAX_CHANNELS};
+    const char *text;
+    char *owned;
+    theo_status status = find_config(&text, &owned, weights, err);
+    if (!status)
+        status = gather_all(n, &g, text, err);
+    theo_free(owned);
+    THEO_TRY(status);
+    THEO_TRY(theo_moge2_make_fold(n->two, weights, level, err));
+    THEO_TRY(theo_packing_run(packing, weights, level, pool, err));
+    count_tensors(n, packing, weights);
+    describe(n);
+    return THEO_OK;
+}
+
+theo_status theo_moge_load(theo_moge **network, const theo_weights *weights, theo_cpu level, theo_pool *pool, theo_error *err) {
+    *network = NULL;
+    THEO_TRY(refuse_relatives(weights, err));
+    theo_moge *n = theo_alloc(1, sizeof *n);
+    if (!n)
+        return theo_fail(err, THEO_MEMORY, theo_weights_path(weights), NULL, "out of memory");
+    n->generation = THEO_MOGE_2;
+    theo_packing packing = {.count = 0};
+    theo_status status = load(n, &packing, weights, level, pool, err);
+    theo_packing_free(&packing);
+    if (status)
+        theo_moge_free(n);
+    else
+        *network = n;
+    return status;
+}
