@@ -94,36 +94,98 @@ static theo_status encode_pair(const theo_pair *pair, theo_pool *pool, theo_erro
     return status;
 }
 
-static theo_status run_pair(bench_times *times, const bench_work *work, const theo_image *const images[2], theo_error *err) {
-    theo_pair *pair;
-    theo_status status = theo_reconstruct(work->session, images[0], images[1], &work->pair, &pair, err);
-    if (status)
-        return status;
+/* Encodes and releases a result; its share of the times is added. */
+static theo_status finish_pair(bench_times *times, theo_pair *pair, double share, theo_pool *pool, theo_error *err) {
     const double start = clock_ms();
-    status = encode_pair(pair, work->pool, err);
+    const theo_status status = encode_pair(pair, pool, err);
     const theo_pair_timing *t = &pair->timing;
-    times->ms[STAGE_ENCODE] = clock_ms() - start;
-    times->ms[STAGE_PREPROCESS] = t->preprocess;
-    times->ms[STAGE_FORWARD] = t->forward;
-    if (t->forward_swapped > 0)
-        times->ms[STAGE_FORWARD_SYM] = t->forward_swapped;
-    times->ms[STAGE_ACTIVATION] = t->activation;
-    times->ms[STAGE_POSE] = t->pose;
-    times->ms[STAGE_POSTPROCESS] = t->activation + t->pose;
+    const double ms[STAGE_COUNT] = {
+        [STAGE_PREPROCESS] = t->preprocess,
+        [STAGE_FORWARD] = t->forward,
+        [STAGE_FORWARD_SYM] = t->forward_swapped > 0 ? t->forward_swapped : NAN,
+        [STAGE_ACTIVATION] = t->activation,
+        [STAGE_POSE] = t->pose,
+        [STAGE_POSTPROCESS] = t->activation + t->pose,
+        [STAGE_ENCODE] = clock_ms() - start,
+    };
+    for (int i = STAGE_PREPROCESS; i < STAGE_TOTAL; i++)
+        times->ms[i] += share * ms[i];
     times->width = pair->views[0].width;
     times->height = pair->views[0].height;
     theo_pair_free(pair);
     return status;
 }
 
-theo_status bench_run(bench_times *times, const bench_work *work, const theo_image *const images[2], theo_error *err) {
+static theo_status run_pair(bench_times *times, const bench_work *work, const theo_image *first, const theo_image *second,
+                            theo_error *err) {
+    theo_pair *pair;
+    theo_status status = theo_reconstruct(work->session, first, second, &work->pair, &pair, err);
+    return status ? status : finish_pair(times, pair, 1, work->pool, err);
+}
+
+/* ---- all pairs of more photos */
+
+typedef struct list_run {
+    bench_times *times;
+    const bench_work *work;
+    theo_image *const *images;
+    theo_image *lent; /* copies of the structs, which the library may free: the pixels stay ours */
+    double share;
+    theo_error *err; /* of the first pair that failed; THEO_OK: none */
+} list_run;
+
+static theo_status lend(void *user, int index, theo_image **image, theo_error *err) {
+    list_run *run = user;
+    (void)err;
+    run->lent[index] = *run->images[index];
+    run->lent[index].owner = NULL;
+    *image = &run->lent[index];
+    return THEO_OK;
+}
+
+static int take(void *user, int index, theo_pair *pair, const theo_error *failure) {
+    list_run *run = user;
+    (void)index;
+    if (pair)
+        return finish_pair(run->times, pair, run->share, run->work->pool, run->err) != THEO_OK;
+    *run->err = *failure;
+    return 1;
+}
+
+int bench_pairs(int count) {
+    return count > 2 ? count * (count - 1) / 2 : 1;
+}
+
+static theo_status run_list(bench_times *times, const bench_work *work, theo_image *const *images, int count, theo_error *err) {
+    theo_error stopped;
+    theo_pair_list list = {.image_count = count, .pair_count = bench_pairs(count)};
+    int32_t *pairs = memory_new(2 * (size_t)list.pair_count, sizeof *pairs), *next = pairs;
+    for (int j = 1; j < count; j++)
+        for (int i = 0; i < j; i++) {
+            *next++ = i;
+            *next++ = j;
+        }
+    list.pairs = pairs;
+    list_run run = {.times = times, .work = work, .images = images, .share = 1.0 / list.pair_count, .err = err};
+    run.lent = memory_new((size_t)count, sizeof *run.lent);
+    err->status = THEO_OK;
+    theo_status status = theo_reconstruct_pairs(work->session, &list, lend, take, &run, &work->pair, &stopped);
+    if (status && !err->status) /* not by a pair */
+        *err = stopped;
+    free(run.lent);
+    free(pairs);
+    return status ? err->status : THEO_OK;
+}
+
+theo_status bench_run(bench_times *times, const bench_work *work, theo_image *const *images, int count, theo_error *err) {
     for (int i = 0; i < STAGE_COUNT; i++)
-        times->ms[i] = NAN;
+        times->ms[i] = work->task == THEO_TASK_PAIR ? 0 : NAN;
     switch (work->task) {
     case THEO_TASK_DEPTH:
         return run_depth(times, work, images[0], err);
     case THEO_TASK_PAIR:
-        return run_pair(times, work, images, err);
+        return count > 2 ? run_list(times, work, images, count, err)
+                         : run_pair(times, work, images[0], count == 2 ? images[1] : NULL, err);
     case THEO_TASK_KEYPOINTS:
         break;
     }

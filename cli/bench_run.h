@@ -34,7 +34,10 @@ typedef struct bench_work {
     theo_pair_options pair;     /* pairs */
 } bench_work;
 
-/* From preprocess to encode. images[1]: the second photo of a pair, or NULL. */
-theo_status bench_run(bench_times *times, const bench_work *work, const theo_image *const images[2], theo_error *err);
+/* From preprocess to encode. count: 1, for pairs also 2 (those two), or more: all pairs of so many photos, each encoded once; the
+ * times are then those of one pair on average. */
+theo_status bench_run(bench_times *times, const bench_work *work, theo_image *const *images, int count, theo_error *err);
+/* Pairs that a run on so many photos makes. */
+int bench_pairs(int count);
 
 #endif

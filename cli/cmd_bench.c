@@ -138,21 +138,30 @@ static int open_model(job *all, const char *name) {
 
 /* ---- runs */
 
-/* FLOPs of the direct form. Keypoint inputs of more than a tile are not planned in one piece; that network's cost is linear in
- * the pixels. */
+/* Photos of one run: all of the command line make pairs, else each is a run of its own. */
+static int photos_of_run(const job *all) {
+    const int given = all->args->operand_count - 1;
+    return all->work.task != THEO_TASK_PAIR ? 1 : given ? given : 2;
+}
+
+/* FLOPs of one result, in the direct form; of the pairs of many photos on average. Keypoint inputs of more than a tile are not
+ * planned in one piece; that network's cost is linear in the pixels. */
 static double network_flops(const job *all, int width, int height) {
     const int64_t largest = 1 << 21;
-    bool whole = (int64_t)width * height <= largest || all->work.task != THEO_TASK_KEYPOINTS;
+    const bool whole = (int64_t)width * height <= largest || all->work.task != THEO_TASK_KEYPOINTS;
+    const int photos = photos_of_run(all), pairs = bench_pairs(photos);
     theo_plan_report *plan;
     if (theo_session_plan(all->work.session, whole ? width : 640, whole ? height : 480, &plan, NULL))
         return 0;
-    double flops = plan->flops;
+    double flops = 0;
+    for (int i = 0; i < plan->count; i++)
+        flops += plan->ops[i].flops * (plan->ops[i].runs > 1 ? photos / (double)pairs : 1);
     theo_plan_report_free(plan);
     return whole ? flops : flops * width * height / (640 * 480);
 }
 
 /* The photos of a run: files, or (paths NULL) the formula pictures. */
-static theo_status decode(const job *all, const char *const *paths, int count, theo_image *images[2], theo_error *err) {
+static theo_status decode(const job *all, const char *const *paths, theo_image **images, int count, theo_error *err) {
     theo_status status = THEO_OK;
     for (int i = 0; i < count && !status; i++)
         status = paths ? theo_image_load(&images[i], paths[i], &all->decode, err)
@@ -173,37 +182,38 @@ static void add_times(job *all, const bench_times *times) {
 }
 
 /* From file to text; measured, or to warm up. */
-static theo_status run_once(job *all, const char *const *paths, int count, bool measured, theo_error *err) {
-    theo_image *images[2] = {NULL, NULL};
+static theo_status run_once(job *all, const char *const *paths, bool measured, theo_error *err) {
+    const int count = photos_of_run(all), pairs = bench_pairs(count);
+    theo_image **images = memory_new((size_t)count, sizeof *images);
     bench_times times;
     double start = clock_ms(), decoded = 0;
-    theo_status status = decode(all, paths, count, images, err);
+    theo_status status = decode(all, paths, images, count, err);
     if (!status) {
         decoded = clock_ms();
-        status = bench_run(&times, &all->work, (const theo_image *const[]){images[0], images[1]}, err);
+        status = bench_run(&times, &all->work, images, count, err);
     }
     if (!status && measured) {
-        times.ms[STAGE_DECODE] = decoded - start;
-        times.ms[STAGE_TOTAL] = clock_ms() - start;
+        times.ms[STAGE_DECODE] = (decoded - start) / pairs;
+        times.ms[STAGE_TOTAL] = (clock_ms() - start) / pairs;
         add_times(all, &times);
     }
-    theo_image_free(images[0]);
-    theo_image_free(images[1]);
+    for (int i = 0; i < count; i++)
+        theo_image_free(images[i]);
+    free(images);
     return status;
 }
 
 static int measure(job *all) {
     const arguments *args = all->args;
     const char *const *paths = args->operand_count > 1 ? args->operands + 1 : NULL;
-    const bool is_pair = all->work.task == THEO_TASK_PAIR;
-    const int each = !is_pair ? 1 : paths ? args->operand_count - 1 : 2, inputs = paths && !is_pair ? args->operand_count - 1 : 1;
+    const int inputs = paths ? (args->operand_count - 1) / photos_of_run(all) : 1;
     int runs = (int)option_count(args, "runs", 20), warmup = (int)option_count(args, "warmup", 3);
     theo_error err;
     all->peak_gflops = theo_measure_peak_gflops(all->engine.info.threads);
     progress_start("runs", inputs * (runs + warmup), option_given(args, "quiet"));
     for (int i = 0, done = 0; i < inputs; i++) {
         for (int run = 0; run < warmup + runs; run++) {
-            theo_status status = run_once(all, paths ? paths + i : NULL, each, run >= warmup, &err);
+            theo_status status = run_once(all, paths ? paths + i : NULL, run >= warmup, &err);
             progress_done(++done);
             if (interrupted()) {
                 progress_end();
@@ -241,6 +251,8 @@ static bool print_json(const job *all, const char *cpu, const theo_plan_report *
     json_int(&json, all->net_width);
     json_close(&json, ']');
     json_member_int(&json, "runs", all->stages[STAGE_TOTAL].count);
+    if (photos_of_run(all) > 2)
+        json_member_int(&json, "pairs", bench_pairs(photos_of_run(all)));
     json_key(&json, "stages");
     json_open(&json, '{');
     for (int i = 0; i < STAGE_COUNT; i++) {
@@ -273,6 +285,9 @@ static bool print_words(const job *all, const char *cpu, const theo_plan_report 
     printf("%s%s, %s, network input %dx%d (height x width), %d run%s\n", all->model,
            option_given(all->args, "synthetic") ? " (formula weights)" : "", all->engine.info.precision, all->net_height,
            all->net_width, all->stages[STAGE_TOTAL].count, all->stages[STAGE_TOTAL].count == 1 ? "" : "s");
+    if (photos_of_run(all) > 2)
+        printf("all %d pairs of %d images, each encoded once; times of one pair on average\n", bench_pairs(photos_of_run(all)),
+               photos_of_run(all));
     printf("%s, level %s, %d thread%s\n\n", cpu, all->engine.info.isa, all->engine.info.threads,
            all->engine.info.threads == 1 ? "" : "s");
     printf("%-12s %10s %10s %10s\n", "ms", "median", "min", "p90");
@@ -316,8 +331,9 @@ static int check_usage(const job *all) {
         return EXIT_DONE;
     if (option_given(args, "pose") && option_given(args, "symmetric"))
         return usage_error("--symmetric has no effect with --pose, which needs both orders");
-    if (args->operand_count > 3)
-        return usage_error("a pair model is measured on one pair of images, not on %d images", args->operand_count - 1);
+    enum { MOST = 100 };
+    if (args->operand_count - 1 > MOST)
+        return usage_error("a pair model is measured on at most %d images, not on %d", MOST, args->operand_count - 1);
     if (args->operand_count == 2 && option_given(args, "pose"))
         return usage_error("--pose needs two images: a photo paired with itself has no pose");
     return EXIT_DONE;
@@ -368,11 +384,12 @@ const command command_bench = {
     .name = "bench",
     .operands = "MODEL [IMAGE...]",
     .summary = "time a model on this machine",
-    .description = "Measures the stages from the image file to the result: load (of the model), decode, preprocess, forward (the "
-                   "network), postprocess, encode (the result as text) and "
-                   "total; of a pair (MODEL A B) also forward_sym (the network in the other order), activation and pose, and "
-                   "encode makes the "
-                   "npz archive. Without IMAGE formula pictures of the network's size are used.",
+    .description =
+        "Measures the stages from the image file to the result: load (of the model), decode, preprocess, forward (the "
+        "network), postprocess, encode (the result as text) and "
+        "total; of a pair (MODEL A B) also forward_sym (the network in the other order), activation and pose, and "
+        "encode makes the npz archive. With more images a pair model makes all their pairs, each image encoded once; the "
+        "times are then those of one pair on average. Without IMAGE formula pictures of the network's size are used.",
     .groups = groups,
     .run = run,
 };

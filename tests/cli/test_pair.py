@@ -260,7 +260,9 @@ class Pair(CliTest):
         self.assertTrue(all(op["min_ms"] > 0 for op in r["plan"]["ops"]))
         self.check(2, "bench", self.model, "--pose", "--symmetric", says=["--symmetric", "--pose"])
         self.check(2, "bench", self.model, "--pose", self.a, says=["--pose", "two images"])
-        self.check(2, "bench", self.model, self.a, self.a, self.a, says="one pair")
+        r = self.answer("bench", self.model, *few, "--pose", self.a, self.b, self.a)
+        self.assertEqual((r["pairs"], list(r["stages"])), (3, plain[:4] + ["forward_sym"] + plain[4:]))
+        self.check(1, "bench", self.model, self.a, self.b, self.path("missing.png"), says="missing.png")
         self.check(2, "bench", "superpoint-open", "--symmetric", says=["--symmetric", "superpoint-open"])
 
     def test_refusals(self):
