@@ -38,6 +38,8 @@ static const option_spec geometry_options[] = {
     {"invalid", 0, OPTION_CHOICE, "inf|nan|0", 0, 0, "inf", "what invalid points and depths hold"},
     {"metric-scale", 0, OPTION_NUMBER, "M", 1e-9, 1e9, NULL, "metres of the network's unit, instead of what it says itself"},
     {"scale", 0, OPTION_NUMBER, "S", 1e-9, 1e9, "1", "multiply points and depths by S"},
+    {"sequence", 0, OPTION_CHOICE, "off|first|ema", 0, 0, "off",
+     "the images are frames of a video, in this order: one field of view and scale for all, the first frame's or a running mean"},
     {0},
 };
 
@@ -65,6 +67,7 @@ typedef struct job {
     inputs list;
     engine engine;
     theo_session *session;
+    theo_sequence *sequence; /* NULL: off */
     theo_decode_options decode;
     theo_geometry_options options;
     const char *folder, *fit;
@@ -252,6 +255,10 @@ static int check_usage(job *all) {
         (code = option_excludes(args, "fov-x", "focal-px")) || (code = option_excludes(args, "fov-x", "fov-from-exif")) ||
         (code = option_excludes(args, "focal-px", "fov-from-exif")) || (code = option_excludes(args, "no-mask", "invalid")))
         return code;
+    bool fov_given = option_given(args, "fov-x") || option_given(args, "focal-px");
+    if (option_choice(args, "sequence", 0) && fov_given && option_given(args, "metric-scale"))
+        return usage_error("--sequence has no effect with --metric-scale and --%s: nothing is left to share",
+                           option_given(args, "fov-x") ? "fov-x" : "focal-px");
     for (int i = 0; i < 2 && all->options.fit != THEO_DEPTH_NATIVE; i++) {
         static const char *const sizes[] = {"tokens", "resolution-level"};
         if (option_given(args, sizes[i]))
@@ -283,6 +290,12 @@ static int run_job(job *all) {
         message_error("%s", err.message);
         return EXIT_NOTHING;
     }
+    int mode = option_choice(all->args, "sequence", 0);
+    if (mode && theo_sequence_open(&all->sequence, (theo_sequence_mode)mode, &err)) {
+        message_error("%s", err.message);
+        return EXIT_NOTHING;
+    }
+    all->options.sequence = all->sequence;
     progress_start("images", all->list.count, option_given(all->args, "quiet"));
     for (int i = 0; i < all->list.count && run_image(all, i) && !interrupted(); i++)
         progress_done(i + 1);
@@ -334,6 +347,7 @@ static int run(const arguments *args) {
     if (code == EXIT_DONE)
         code = run_job(&all);
     theo_session_close(all.session);
+    theo_sequence_close(all.sequence);
     engine_close(&all.engine);
     inputs_free(&all.list);
     return code;

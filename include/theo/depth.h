@@ -14,6 +14,16 @@ extern "C" {
 typedef enum theo_depth_fit { THEO_DEPTH_NATIVE = 0, THEO_DEPTH_PAD, THEO_DEPTH_STRETCH } theo_depth_fit;
 typedef enum theo_invalid { THEO_INVALID_INF = 0, THEO_INVALID_NAN, THEO_INVALID_ZERO } theo_invalid;
 
+/* What the frames of a video share: one field of view and one metric scale, so that depth does not jump from frame to frame.
+ * first: those of the first good frame. ema: running means, 0.9 of the old and 0.1 of the new in the logarithms of the scale and
+ * of tan(fov_x / 2). The shift is solved again at the shared field of view. Frames go through calls with the same sequence one
+ * after the other, in order; a frame that fails, or has too few valid pixels to say anything, changes nothing; one of another
+ * aspect than the first is THEO_ARGUMENT. A field of view or metric scale that the options give wins. */
+typedef enum theo_sequence_mode { THEO_SEQUENCE_FIRST = 1, THEO_SEQUENCE_EMA } theo_sequence_mode;
+typedef struct theo_sequence theo_sequence;
+THEO_API theo_status theo_sequence_open(theo_sequence **sequence, theo_sequence_mode mode, theo_error *err);
+THEO_API void theo_sequence_close(theo_sequence *sequence);
+
 typedef struct theo_geometry_options {
     size_t size;
     theo_depth_fit fit;      /* native */
@@ -28,6 +38,7 @@ typedef struct theo_geometry_options {
     float scale;           /* 1: multiplies points and depth once more */
     bool normal;           /* true: the head is run, where the model has it */
     bool bgr;              /* the caller's three channels are B,G,R */
+    theo_sequence *sequence; /* NULL: every photo by itself */
 } theo_geometry_options;
 
 THEO_API void theo_geometry_options_init(theo_geometry_options *options);

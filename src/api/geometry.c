@@ -1,5 +1,6 @@
 /* geometry.c - photo to geometry: options, the network, focal length and shift, results. */
 #include "api/model.h"
+#include "api/sequence.h"
 #include "base/clock.h"
 #include "base/take_options.h"
 #include "geometry/focal.h"
@@ -187,16 +188,10 @@ static theo_status finish_maps(geometry_block *g, const theo_geometry_options *o
 
 /* ---------------------------------------------------------------- photo to geometry */
 
-static theo_status postprocess(theo_session *s, geometry_block *g, const theo_moge_frame *f, const theo_geometry_options *o,
-                               theo_error *err) {
+/* Focal length and shift of the frame, and the view that holds for it: its own, or what its sequence shares. False where the
+ * frame has too few valid points to say anything. */
+static bool solve_camera(geometry_block *g, const theo_moge_frame *f, const theo_geometry_options *o, theo_sequence_view *view) {
     theo_geometry *p = &g->public;
-    theo_moge_maps maps = {.points = g->points, .normal = g->normal, .mask = g->probability};
-    if (!theo_moge_head_channels(s->model->moge, THEO_MOGE_MASK)) {
-        maps.mask = NULL;
-        for (size_t i = 0; i < (size_t)f->width * (size_t)f->height; i++)
-            g->probability[i] = 2; /* valid at every threshold */
-    }
-    THEO_TRY(theo_moge_sample(s->moge, f, &maps, err));
     theo_focal_problem problem = {
         .points = g->points,
         .mask = g->probability,
@@ -209,13 +204,41 @@ static theo_status postprocess(theo_session *s, geometry_block *g, const theo_mo
     if (o->fov_x > 0)
         problem.focal = half / tan(o->fov_x * pi / 360);
     theo_focal_result solved = theo_focal_solve(&problem);
+    const theo_sequence_view own = {half / (double)solved.focal, (double)p->network_metric_scale};
+    bool is_good =
+        !solved.is_degenerate && own.half_width > 0 && isfinite(own.half_width) && own.scale > 0 && isfinite(own.scale);
+    *view = own;
+    if (o->sequence)
+        theo_sequence_next(o->sequence, is_good ? &own : NULL, view);
+    if (!(o->fov_x > 0) && view->half_width != own.half_width) {
+        problem.focal = half / view->half_width;
+        solved = theo_focal_solve(&problem);
+    }
     p->focal = solved.focal;
     p->shift = solved.shift;
     p->is_degenerate = solved.is_degenerate;
     set_camera(p, f->camera_aspect);
+    return is_good;
+}
+
+static theo_status postprocess(theo_session *s, geometry_block *g, const theo_moge_frame *f, const theo_geometry_options *o,
+                               theo_error *err) {
+    theo_geometry *p = &g->public;
+    theo_moge_maps maps = {.points = g->points, .normal = g->normal, .mask = g->probability};
+    if (!theo_moge_head_channels(s->model->moge, THEO_MOGE_MASK)) {
+        maps.mask = NULL;
+        for (size_t i = 0; i < (size_t)f->width * (size_t)f->height; i++)
+            g->probability[i] = 2; /* valid at every threshold */
+    }
+    THEO_TRY(theo_moge_sample(s->moge, f, &maps, err));
     p->network_metric_scale = theo_moge_metric_scale(s->moge);
-    p->metric_scale = (o->metric_scale > 0 ? o->metric_scale : p->network_metric_scale) * o->scale;
-    return finish_maps(g, o, s->model->pool, err);
+    theo_sequence_view shared;
+    bool is_good = solve_camera(g, f, o, &shared);
+    p->metric_scale = (o->metric_scale > 0 ? o->metric_scale : (float)shared.scale) * o->scale;
+    THEO_TRY(finish_maps(g, o, s->model->pool, err));
+    if (is_good && o->sequence)
+        theo_sequence_advance(o->sequence, f->width, f->height, &shared);
+    return THEO_OK;
 }
 
 static theo_status run_entered(theo_session *s, const theo_image *image, const theo_geometry_options *options,
@@ -225,6 +248,8 @@ static theo_status run_entered(theo_session *s, const theo_image *image, const t
     THEO_TRY(theo_options_take(&o, sizeof o, options, "theo_geometry_options", err));
     THEO_TRY(check(&o, err));
     THEO_TRY(check_image(image, err));
+    if (o.sequence)
+        THEO_TRY(theo_sequence_check(o.sequence, image->width, image->height, err));
     const theo_moge *n = s->model->moge;
     double start = theo_clock_ms();
     theo_moge_frame f = theo_moge_frame_of(n->generation, image->width, image->height, (theo_moge_fit)o.fit, tokens_of(&o, n));
