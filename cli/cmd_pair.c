@@ -49,7 +49,7 @@ static const option_spec pose_options[] = {
 };
 
 static const option_spec file_options[] = {
-    {"glb", 0, OPTION_FLAG, NULL, 0, 0, NULL, "write pair.glb, both surfaces as meshes and the cameras, in glTF's axes"},
+    {"glb", 0, OPTION_FLAG, NULL, 0, 0, NULL, "write pair.glb, both surfaces as meshes and the cameras, y up"},
     {"dump", 0, OPTION_FILE, "FILE", 0, 0, NULL, "write the network's own outputs as safetensors, for theo verify"},
     {0},
 };

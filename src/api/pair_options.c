@@ -85,8 +85,8 @@ theo_pair_record theo_pair_record_of(const theo_dust3r_frame *f) {
     theo_dust3r_frame_to_photo(f, origin, 1, origin);
     r.scale_x = unit.fx;
     r.scale_y = unit.fy;
-    r.offset_x = -origin[0];
-    r.offset_y = -origin[1];
+    r.offset_x = 0 - origin[0]; /* never -0 */
+    r.offset_y = 0 - origin[1];
     return r;
 }
 
