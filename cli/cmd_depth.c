@@ -9,7 +9,6 @@
 #include "outputs.h"
 #include "photo.h"
 #include "progress.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,15 +71,15 @@ typedef struct job {
     theo_geometry_options options;
     const char *folder, *fit;
     depth_wishes wishes;
-    bool json, time, from_exif;
-    double focal_px;
+    photo *photos; /* of each input, filled when it was decoded */
+    bool json, time;
     int failures;
 } job;
 
 /* What is known of one image once its geometry is there. */
 typedef struct answer {
     const input *item;
-    photo facts;
+    const photo *facts;
     const theo_image *image;
     const theo_geometry *geometry;
     depth_facts depth;
@@ -111,27 +110,25 @@ static bool report_failure(job *all, const input *item, const theo_error *err) {
     return ok;
 }
 
-/* Of the photo, in degrees; 0: the network's. EXIF's focal length is for film of 36 mm on the longer side. */
-static double field_of_view(const job *all, const theo_image *image, bool *lacks_exif) {
-    double focal = all->focal_px;
-    if (all->from_exif) {
-        int longer = image->width > image->height ? image->width : image->height;
-        focal = image->exif_focal_35mm / 36.0 * longer;
-        *lacks_exif = image->exif_focal_35mm == 0;
-    }
-    return focal > 0 ? 2 * atan(image->width / (2 * focal)) * 180 / 3.14159265358979323846 : all->options.fov_x;
+static theo_status load_image(void *user, int index, theo_image **image, theo_error *err) {
+    job *all = user;
+    double start = clock_ms();
+    theo_status status = input_decode(&all->list, index, &all->decode, image, err);
+    if (!status)
+        photo_remember(&all->photos[index], *image, clock_ms() - start);
+    return status;
 }
 
 static void write_json(const job *all, answer *a) {
     json_out *json = &a->json;
     json_open(json, '{');
     json_member_string(json, "image", a->item->path);
-    json_members_photo(json, &a->facts);
+    json_members_photo(json, a->facts);
     json_member_string(json, "model", all->engine.info.name);
     json_member_string(json, "precision", all->engine.info.precision);
     json_key(json, "warnings");
     json_open(json, '[');
-    photo_warnings(json, &a->facts, a->item->path, false);
+    photo_warnings(json, a->facts, a->item->path, false);
     if (a->lacks_exif)
         json_string(json, no_exif);
     if (a->geometry->is_degenerate)
@@ -183,7 +180,7 @@ static bool print_words(const job *all, const answer *a) {
 static bool give_answer(job *all, answer *a) {
     theo_error err;
     progress_wipe();
-    photo_warnings(NULL, &a->facts, a->item->path, true);
+    photo_warnings(NULL, a->facts, a->item->path, true);
     if (a->lacks_exif)
         message_warning("%s: %s", a->item->path, no_exif);
     if (a->geometry->is_degenerate)
@@ -195,34 +192,27 @@ static bool give_answer(job *all, answer *a) {
     return all->json ? stdout_line(a->json.text) : print_words(all, a);
 }
 
-/* One image. False ends the work. */
-static bool run_image(job *all, int index) {
+/* theo_geometry_sink */
+static int take_result(void *user, int index, const theo_image *image, theo_geometry *geometry, const theo_error *failure) {
+    job *all = user;
     const input *item = &all->list.items[index];
-    answer a = {.item = item, .files = {.folder = all->folder, .stem = item->stem, .pool = all->engine.pool}};
-    theo_image *image;
-    theo_geometry *geometry = NULL;
-    theo_error err;
-    double start = clock_ms();
-    if (input_decode(&all->list, index, &all->decode, &image, &err))
-        return report_failure(all, item, &err);
-    photo_remember(&a.facts, image, clock_ms() - start);
-    theo_geometry_options options = all->options;
-    options.fov_x = field_of_view(all, image, &a.lacks_exif);
-    theo_status status = theo_geometry_run(all->session, image, &options, &geometry, &err);
-    bool go_on = status != THEO_CANCELLED;
-    if (!status) {
-        a.image = image;
-        a.geometry = geometry;
-        a.times = (stage_times){.decode = a.facts.decode_ms, .network = geometry->timing};
+    bool go_on;
+    if (geometry) {
+        answer a = {.item = item, .facts = &all->photos[index], .image = image, .geometry = geometry};
+        a.files = (output_files){.folder = all->folder, .stem = item->stem, .pool = all->engine.pool};
+        a.times = (stage_times){.decode = a.facts->decode_ms, .network = geometry->timing};
+        a.lacks_exif = all->options.fov_from_exif && image->exif_focal_35mm == 0;
         go_on = give_answer(all, &a);
-    } else if (go_on) {
-        go_on = report_failure(all, item, &err);
+        json_free(&a.json);
+        output_files_free(&a.files);
+        theo_geometry_free(geometry);
+    } else if (failure->status == THEO_CANCELLED) {
+        go_on = false;
+    } else {
+        go_on = report_failure(all, item, failure);
     }
-    theo_geometry_free(geometry);
-    theo_image_free(image);
-    json_free(&a.json);
-    output_files_free(&a.files);
-    return go_on;
+    progress_done(index + 1);
+    return !go_on || interrupted();
 }
 
 /* Two inputs that would write the same file are an error before any work. */
@@ -296,12 +286,16 @@ static int run_job(job *all) {
         return EXIT_NOTHING;
     }
     all->options.sequence = all->sequence;
+    all->photos = memory_new((size_t)all->list.count, sizeof *all->photos);
     progress_start("images", all->list.count, option_given(all->args, "quiet"));
-    for (int i = 0; i < all->list.count && run_image(all, i) && !interrupted(); i++)
-        progress_done(i + 1);
+    theo_status status = theo_geometry_batch(all->session, all->list.count, load_image, take_result, all, &all->options, &err);
     progress_end();
     if (interrupted())
         return interrupt_exit_code();
+    if (status && status != THEO_CANCELLED) {
+        message_error("%s", err.message);
+        return EXIT_FAILED;
+    }
     return all->failures || stdout_failed() ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -321,8 +315,8 @@ static void read_options(job *all) {
     o->invalid = (theo_invalid)option_choice(args, "invalid", THEO_INVALID_INF);
     o->metric_scale = (float)option_number(args, "metric-scale", 0);
     o->scale = (float)option_number(args, "scale", 1);
-    all->focal_px = option_number(args, "focal-px", 0);
-    all->from_exif = option_given(args, "fov-from-exif");
+    o->focal_px = option_number(args, "focal-px", 0);
+    o->fov_from_exif = option_given(args, "fov-from-exif");
     all->wishes = (depth_wishes){
         .deflate = !option_given(args, "store"),
         .ply = option_given(args, "ply"),
@@ -349,6 +343,7 @@ static int run(const arguments *args) {
     theo_session_close(all.session);
     theo_sequence_close(all.sequence);
     engine_close(&all.engine);
+    free(all.photos);
     inputs_free(&all.list);
     return code;
 }

@@ -39,6 +39,8 @@ typedef struct theo_geometry_options {
     bool normal;           /* true: the head is run, where the model has it */
     bool bgr;              /* the caller's three channels are B,G,R */
     theo_sequence *sequence; /* NULL: every photo by itself */
+    double focal_px;         /* instead of fov_x, a focal length in pixels of the photo; 0 = not given */
+    bool fov_from_exif;      /* instead of both, from image->exif_focal_35mm, where the photo has it; else by the network */
 } theo_geometry_options;
 
 THEO_API void theo_geometry_options_init(theo_geometry_options *options);
@@ -68,6 +70,15 @@ typedef struct theo_geometry {
 THEO_API theo_status theo_geometry_run(theo_session *session, const theo_image *image, const theo_geometry_options *options,
                                        theo_geometry **geometry, theo_error *err);
 THEO_API void theo_geometry_free(theo_geometry *geometry);
+
+/* Many photos: `source` makes the next ones on a second thread, the network runs on a third, and `sink` gets, on the calling
+ * thread and in order, the result (owned by the sink from then on) or the error of each, while the network works on the next one.
+ * The session's progress callback is called on the network's thread, but never while the sink runs. A non-zero return of the sink
+ * stops (THEO_CANCELLED). A failed image does not stop the others: the call itself then still returns THEO_OK. Results equal
+ * those of theo_geometry_run bit by bit; at most four photos and two results are there at a time. */
+typedef int (*theo_geometry_sink)(void *user, int index, const theo_image *image, theo_geometry *geometry, const theo_error *err);
+THEO_API theo_status theo_geometry_batch(theo_session *session, int count, theo_image_source source, theo_geometry_sink sink,
+                                         void *user, const theo_geometry_options *options, theo_error *err);
 
 /* The network's own outputs, before resizing and non-linearities. rows, columns: patches of 14x14 pixels. */
 typedef struct theo_geometry_maps {

@@ -1,5 +1,5 @@
 /* geometry.c - photo to geometry: options, the network, focal length and shift, results. */
-#include "api/model.h"
+#include "api/geometry.h"
 #include "api/sequence.h"
 #include "base/clock.h"
 #include "base/take_options.h"
@@ -42,6 +42,10 @@ static theo_status check(const theo_geometry_options *o, theo_error *err) {
         return wrong(err, "resolution_level", o->resolution_level, "-1 (tokens holds), or 0 to 30");
     if (!(o->fov_x >= 0 && o->fov_x < 180))
         return wrong(err, "fov_x", o->fov_x, "0 (found by the network) to below 180 degrees");
+    if (!(o->focal_px >= 0) || !isfinite(o->focal_px))
+        return wrong(err, "focal_px", o->focal_px, "0 (not given), or a positive number");
+    if ((o->fov_x > 0) + (o->focal_px > 0) + o->fov_from_exif > 1)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "fov_x", "of fov_x, focal_px and fov_from_exif one alone can be given");
     if (!(o->mask_threshold >= 0 && o->mask_threshold <= 1))
         return wrong(err, "mask_threshold", (double)o->mask_threshold, "0 to 1");
     if (o->invalid < THEO_INVALID_INF || o->invalid > THEO_INVALID_ZERO)
@@ -241,13 +245,26 @@ static theo_status postprocess(theo_session *s, geometry_block *g, const theo_mo
     return THEO_OK;
 }
 
-static theo_status run_entered(theo_session *s, const theo_image *image, const theo_geometry_options *options,
-                               theo_geometry **geometry, theo_error *err) {
-    theo_geometry_options o;
-    theo_geometry_options_init(&o);
-    THEO_TRY(theo_options_take(&o, sizeof o, options, "theo_geometry_options", err));
-    THEO_TRY(check(&o, err));
+theo_status theo_geometry_options_of(theo_geometry_options *out, const theo_geometry_options *given, theo_error *err) {
+    theo_geometry_options_init(out);
+    THEO_TRY(theo_options_take(out, sizeof *out, given, "theo_geometry_options", err));
+    return check(out, err);
+}
+
+/* Of the photo, in degrees; 0: the network's. EXIF's focal length is for film of 36 mm on the longer side. */
+static double field_of_view(const theo_geometry_options *o, const theo_image *image) {
+    double focal = o->focal_px;
+    int longer = image->width > image->height ? image->width : image->height;
+    if (o->fov_from_exif)
+        focal = image->exif_focal_35mm / 36.0 * longer;
+    return focal > 0 ? 2 * atan(image->width / (2 * focal)) * 180 / pi : o->fov_x;
+}
+
+theo_status theo_geometry_entered(theo_session *s, const theo_image *image, const theo_geometry_options *options,
+                                  theo_geometry **geometry, theo_error *err) {
+    theo_geometry_options o = *options;
     THEO_TRY(check_image(image, err));
+    o.fov_x = field_of_view(&o, image);
     if (o.sequence)
         THEO_TRY(theo_sequence_check(o.sequence, image->width, image->height, err));
     const theo_moge *n = s->model->moge;
@@ -274,8 +291,11 @@ theo_status theo_geometry_run(theo_session *session, const theo_image *image, co
     if (!geometry)
         return theo_fail(err, THEO_ARGUMENT, NULL, "geometry", "is NULL");
     *geometry = NULL;
+    theo_geometry_options o;
     THEO_TRY(theo_session_enter_for(session, THEO_TASK_DEPTH, err));
-    theo_status status = run_entered(session, image, options, geometry, err);
+    theo_status status = theo_geometry_options_of(&o, options, err);
+    if (!status)
+        status = theo_geometry_entered(session, image, &o, geometry, err);
     theo_session_leave(session);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "models/dust3r_run.h"
 #include "models/moge_run.h"
 #include "models/superpoint_run.h"
+#include <pthread.h>
 #include <stdatomic.h>
 
 enum { THEO_KIND_PLANS = 2 }; /* of one result, at most */
@@ -54,7 +55,10 @@ theo_model *theo_model_retain(theo_model *model); /* one more holder; theo_model
 struct theo_session {
     theo_model *model;
     atomic_bool is_busy;
-    union { /* of the model's kind */
+    theo_progress_fn progress; /* MoGe: the caller's; may be NULL */
+    void *progress_user;
+    pthread_mutex_t callers; /* held while a function of the caller's runs */
+    union {                  /* of the model's kind */
         theo_superpoint_runner *superpoint;
         theo_moge_runner *moge;
         struct theo_pair_state *pair; /* api/pair.h */

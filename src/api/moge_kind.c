@@ -26,8 +26,21 @@ static void unload(theo_model *m) {
     theo_moge_free(m->moge);
 }
 
+/* theo_progress_fn of the runner: in a batch it is called on the network's thread, and leaves out its turn while the sink runs.
+ */
+static int tell_progress(void *user, double done) {
+    theo_session *s = user;
+    if (pthread_mutex_trylock(&s->callers))
+        return 0;
+    int stops = s->progress(s->progress_user, done);
+    pthread_mutex_unlock(&s->callers);
+    return stops;
+}
+
 static theo_status open_runner(theo_session *s, const theo_session_options *o, theo_error *err) {
-    theo_moge_runner_options r = {s->model->level, s->model->pool, o->progress, o->progress_user};
+    theo_moge_runner_options r = {s->model->level, s->model->pool, o->progress ? tell_progress : NULL, s};
+    s->progress = o->progress;
+    s->progress_user = o->progress_user;
     return theo_moge_runner_new(&s->moge, s->model->moge, &r, err);
 }
 

@@ -19,6 +19,10 @@ theo_status theo_session_open(theo_session **session, theo_model *model, const t
     if (!s)
         return theo_fail(err, THEO_MEMORY, NULL, "session", "out of memory");
     atomic_init(&s->is_busy, false);
+    if (pthread_mutex_init(&s->callers, NULL)) {
+        theo_free(s);
+        return theo_fail(err, THEO_MEMORY, NULL, "session", "out of memory");
+    }
     s->model = theo_model_retain(model);
     theo_session_options o;
     theo_status status = take_options(&o, options, err);
@@ -40,6 +44,7 @@ void theo_session_close(theo_session *s) {
     s->model->kind->close(s);
     theo_results_close(s->results);
     theo_model_close(s->model);
+    pthread_mutex_destroy(&s->callers);
     theo_free(s);
 }
 
