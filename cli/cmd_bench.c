@@ -52,6 +52,11 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+static void sort(samples *set) {
+    if (set->count)
+        qsort(set->values, (size_t)set->count, sizeof *set->values, by_value);
+}
+
 /* Quantile q of sorted samples, interpolated. */
 static double quantile(const samples *set, double q) {
     if (set->count == 0)
@@ -232,8 +237,8 @@ static int measure(job *all) {
     /* A noisy machine may have been slow at the first time. */
     all->peak_gflops = fmax(all->peak_gflops, theo_measure_peak_gflops(all->engine.info.threads));
     for (int i = 0; i < STAGE_COUNT; i++)
-        qsort(all->stages[i].values, (size_t)all->stages[i].count, sizeof(double), by_value);
-    qsort(all->rates.values, (size_t)all->rates.count, sizeof(double), by_value);
+        sort(&all->stages[i]);
+    sort(&all->rates);
     return EXIT_DONE;
 }
 
