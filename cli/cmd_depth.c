@@ -3,6 +3,7 @@
 #include "command.h"
 #include "common.h"
 #include "depth_files.h"
+#include "dump.h"
 #include "inputs.h"
 #include "interrupt.h"
 #include "message.h"
@@ -48,6 +49,7 @@ static const option_spec file_options[] = {
     {"ply-faces", 0, OPTION_FLAG, NULL, 0, 0, NULL, "with the triangles between them"},
     {"glb", 0, OPTION_FLAG, NULL, 0, 0, NULL, "write STEM.glb, the surface as a mesh with the photo on it, in glTF's axes"},
     {"exr", 0, OPTION_FLAG, NULL, 0, 0, NULL, "write STEM.depth.exr and STEM.points.exr, 32-bit floats"},
+    {"dump", 0, OPTION_FILE, "FILE", 0, 0, NULL, "write the network's own outputs for one image as safetensors, for theo verify"},
     {"edge-threshold", 0, OPTION_NUMBER, "T", 0, 1e9, "0.04",
      "surfaces and point files leave out pixels around which depth changes by more than T times itself"},
     {0},
@@ -69,7 +71,7 @@ typedef struct job {
     theo_sequence *sequence; /* NULL: off */
     theo_decode_options decode;
     theo_geometry_options options;
-    const char *folder, *fit;
+    const char *folder, *fit, *dump;
     depth_wishes wishes;
     photo *photos; /* of each input, filled when it was decoded */
     bool json, time;
@@ -258,7 +260,25 @@ static int check_usage(job *all) {
         return usage_error("no image is given");
     if ((code = inputs_collect(&all->list, args->operands, args->operand_count, true, option_given(args, "recursive"))))
         return code;
+    if (all->dump && all->list.count != 1)
+        return usage_error("--dump takes one image, not %d", all->list.count);
+    if ((code = inputs_spare(&all->list, "dump", all->dump)))
+        return code;
     return check_collisions(all);
+}
+
+/* The outputs for --dump, before the batch keeps the session busy. False when they could not be written. */
+static bool write_dump(job *all) {
+    theo_image *image;
+    theo_error err;
+    if (input_decode(&all->list, 0, &all->decode, &image, &err))
+        return true; /* the batch meets the same error and reports it */
+    theo_status status =
+        dump_write_depth(all->dump, all->list.items[0].path, image, &all->options, all->session, &all->engine, &err);
+    theo_image_free(image);
+    if (status && status != THEO_CANCELLED)
+        report_failure(all, &all->list.items[0], &err);
+    return status == THEO_OK;
 }
 
 /* Opens all that is needed and runs; the caller closes. */
@@ -288,7 +308,9 @@ static int run_job(job *all) {
     all->options.sequence = all->sequence;
     all->photos = memory_new((size_t)all->list.count, sizeof *all->photos);
     progress_start("images", all->list.count, option_given(all->args, "quiet"));
-    theo_status status = theo_geometry_batch(all->session, all->list.count, load_image, take_result, all, &all->options, &err);
+    theo_status status = THEO_OK;
+    if (!all->dump || write_dump(all))
+        status = theo_geometry_batch(all->session, all->list.count, load_image, take_result, all, &all->options, &err);
     progress_end();
     if (interrupted())
         return interrupt_exit_code();
@@ -331,6 +353,7 @@ static int run(const arguments *args) {
     job all = {
         .args = args,
         .folder = option_text(args, "output", NULL),
+        .dump = option_text(args, "dump", NULL),
         .json = option_given(args, "json"),
         .time = option_given(args, "time"),
     };

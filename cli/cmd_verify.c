@@ -22,6 +22,9 @@ static const option_spec verify_options[] = {
     {"preprocess", 0, OPTION_CHOICE, "pad|crop|native", 0, 0, "as the reference says",
      "how a photo of a pair gets onto the network's grid"},
     {"square-ok", 0, OPTION_FLAG, NULL, 0, 0, NULL, "with native: a square photo stays one"},
+    {"fit", 0, OPTION_CHOICE, "native|pad|stretch", 0, 0, "as the reference says", "what a network for depth sees of a photo"},
+    {"tokens", 0, OPTION_COUNT, "N", 16, 16384, "as the reference says", "patches that it cuts the photo into"},
+    {"resolution-level", 0, OPTION_NUMBER, "L", 0, 9, NULL, "the same, from the model's fewest (0) to its most (9)"},
     {"bn-eps", 0, OPTION_NUMBER, "E", 1e-12, 1, "by the kind of file", "epsilon of the batch norm"},
     {"orientation", 0, OPTION_CHOICE, "ignore|apply", 0, 0, "as the reference says",
      "what to do about the EXIF orientation of the photo"},
@@ -107,7 +110,7 @@ static void add_row(report *r, const char *name, const compare_result *result, c
 
 /* The input of the network, which is compared only when it was made from photos. */
 static bool is_input(const char *name) {
-    return strcmp(name, "plane") == 0 || strncmp(name, "image", 5) == 0;
+    return strcmp(name, "plane") == 0 || strcmp(name, "picture") == 0 || strncmp(name, "image", 5) == 0;
 }
 
 static int compare_all(const verify_source *source, const network_tensors *tensors) {
@@ -134,8 +137,9 @@ static int compare_all(const verify_source *source, const network_tensors *tenso
     if (r.compared == 0) {
         json_free(&r.json);
         message_error("%s holds none of the outputs of this network (%s)", args->operands[1],
-                      opened->info.task == THEO_TASK_PAIR ? "raw1, raw2, pts3d1, pts3d2, conf1, conf2"
-                                                          : "logits, scores, raw, descriptors");
+                      opened->info.task == THEO_TASK_PAIR    ? "raw1, raw2, pts3d1, pts3d2, conf1, conf2"
+                      : opened->info.task == THEO_TASK_DEPTH ? "points, normal, mask, metric_scale"
+                                                             : "logits, scores, raw, descriptors");
         return EXIT_NOTHING;
     }
     if (r.as_json) {
@@ -174,6 +178,19 @@ static int run_keypoints(const verify_source *source, theo_session *session) {
     return code;
 }
 
+static int run_depth(const verify_source *source, theo_session *session) {
+    verify_picture picture;
+    network_tensors tensors = {.count = 0};
+    theo_error err;
+    int code = verify_picture_get(&picture, source);
+    if (code == EXIT_DONE)
+        code =
+            network_tensors_depth(&tensors, session, &picture.input, &err) ? report_network(&err) : compare_all(source, &tensors);
+    network_tensors_free(&tensors);
+    verify_picture_free(&picture);
+    return code;
+}
+
 static int run_pair(const verify_source *source, theo_session *session) {
     verify_views views;
     network_tensors tensors = {.count = 0};
@@ -196,7 +213,9 @@ static int run_model(const verify_source *source) {
         message_error("%s", err.message);
         return EXIT_NOTHING;
     }
-    int code = source->opened->info.task == THEO_TASK_PAIR ? run_pair(source, session) : run_keypoints(source, session);
+    static int (*const runs[])(const verify_source *, theo_session *) = {
+        [THEO_TASK_KEYPOINTS] = run_keypoints, [THEO_TASK_DEPTH] = run_depth, [THEO_TASK_PAIR] = run_pair};
+    int code = runs[source->opened->info.task](source, session);
     theo_session_close(session);
     return code;
 }
@@ -212,8 +231,6 @@ static int run(const arguments *args) {
     }
     engine opened;
     int code = engine_open(&opened, args, args->operands[0]);
-    if (code == EXIT_DONE && opened.info.task == THEO_TASK_DEPTH)
-        code = engine_needs(&opened, THEO_TASK_KEYPOINTS);
     if (code == EXIT_DONE)
         code = run_model(&(verify_source){args, reference, &opened});
     engine_close(&opened);
@@ -226,7 +243,7 @@ const command command_verify = {
     .operands = "MODEL REFERENCE.safetensors [IMAGE...]",
     .summary = "compare a network's outputs with those of a reference file",
     .description = "Runs the network and compares its outputs with the tensors of the same names in a file that --dump of theo "
-                   "keypoints or theo pair wrote (another time, on another machine, in another precision) or another program "
+                   "keypoints, depth or pair wrote (another time, on another machine, in another precision) or another program "
                    "made. Without IMAGE the input is the file's own. A gate that fails is exit 1.",
     .groups = groups,
     .run = run,

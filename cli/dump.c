@@ -27,6 +27,7 @@ theo_status network_tensors_make(network_tensors *tensors, theo_session *session
 
 void network_tensors_free(network_tensors *tensors) {
     theo_superpoint_maps_free(tensors->maps);
+    theo_geometry_maps_free(tensors->geometry);
     theo_pair_raw_free(tensors->pair);
     memset(tensors, 0, sizeof *tensors);
 }

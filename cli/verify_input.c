@@ -43,19 +43,27 @@ static int read_decode_options(theo_decode_options *decode, const verify_source 
 
 /* Options that shape a photo, given where there is none. */
 static int refuse_photo_options(const verify_source *s) {
-    static const char *const names[] = {"gray",      "size", "preprocess", "square-ok", "orientation", "allow-truncated",
-                                        "max-pixels"};
+    static const char *const names[] = {
+        "gray",      "size", "preprocess", "square-ok", "fit", "tokens", "resolution-level", "orientation", "allow-truncated",
+        "max-pixels"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (option_given(s->args, names[i]))
             return usage_error("--%s has no effect without an IMAGE", names[i]);
     return EXIT_DONE;
 }
 
-/* Options of the other task. */
-static int refuse_options(const verify_source *s, const char *const *names, int count) {
-    for (int i = 0; i < count; i++)
-        if (option_given(s->args, names[i]))
-            return usage_error("--%s has no effect on the model %s (%s)", names[i], s->opened->info.name, s->opened->info.kind);
+/* Options of other tasks. */
+static int refuse_options(const verify_source *s) {
+    static const struct {
+        const char *name;
+        theo_task task;
+    } options[] = {{"gray", THEO_TASK_KEYPOINTS},        {"size", THEO_TASK_KEYPOINTS}, {"preprocess", THEO_TASK_PAIR},
+                   {"square-ok", THEO_TASK_PAIR},        {"fit", THEO_TASK_DEPTH},      {"tokens", THEO_TASK_DEPTH},
+                   {"resolution-level", THEO_TASK_DEPTH}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].task != s->opened->info.task && option_given(s->args, options[i].name))
+            return usage_error("--%s has no effect on the model %s (%s)", options[i].name, s->opened->info.name,
+                               s->opened->info.kind);
     return EXIT_DONE;
 }
 
@@ -108,19 +116,88 @@ static int plane_from_reference(verify_plane *plane, const verify_source *s) {
 }
 
 int verify_plane_get(verify_plane *plane, const verify_source *s) {
-    static const char *const of_pairs[] = {"preprocess", "square-ok"};
     const int photos = s->args->operand_count - FIRST_PHOTO;
     int code;
     memset(plane, 0, sizeof *plane);
     if (photos > 1)
         return usage_error("keypoint models are compared on one image, not %d", photos);
-    if ((code = refuse_options(s, of_pairs, 2)) || (photos == 0 && (code = refuse_photo_options(s))))
+    if ((code = refuse_options(s)) || (photos == 0 && (code = refuse_photo_options(s))))
         return code;
     return photos ? plane_from_photo(plane, s) : plane_from_reference(plane, s);
 }
 
 void verify_plane_free(verify_plane *plane) {
     theo_buffer_free(plane->made);
+}
+
+/* ---- depth */
+
+static int read_geometry_options(theo_geometry_options *o, const verify_source *s) {
+    const char *tokens = verify_metadata(s->reference, "tokens"), *level = verify_metadata(s->reference, "resolution-level");
+    double number;
+    int fit = THEO_DEPTH_NATIVE, code;
+    theo_geometry_options_init(o);
+    if ((code = choice_of(&fit, s, "fit", "native|pad|stretch")))
+        return code;
+    o->fit = (theo_depth_fit)fit;
+    bool is_sized = option_given(s->args, "tokens") || option_given(s->args, "resolution-level");
+    if (tokens && !is_sized && parse_real(tokens, &number))
+        o->tokens = (int)number;
+    if (level && !is_sized && parse_real(level, &number))
+        o->resolution_level = number;
+    o->tokens = (int)option_count(s->args, "tokens", o->tokens);
+    o->resolution_level = option_number(s->args, "resolution-level", o->resolution_level);
+    return option_excludes(s->args, "tokens", "resolution-level");
+}
+
+static int picture_from_photo(verify_picture *picture, const verify_source *s) {
+    const char *path = s->args->operands[FIRST_PHOTO];
+    theo_decode_options decode;
+    theo_geometry_options options;
+    theo_image *image = NULL;
+    theo_error err;
+    int code;
+    if ((code = read_decode_options(&decode, s, THEO_ORIENTATION_IGNORE)) || (code = read_geometry_options(&options, s)))
+        return code;
+    decode.keep_16_bit = true;
+    if (theo_image_load(&image, path, &decode, &err) ||
+        theo_geometry_planes(s->opened->model, image, &options, &picture->input, &err))
+        code = report(path, &err);
+    picture->is_made = code == EXIT_DONE;
+    theo_image_free(image);
+    return code;
+}
+
+static int picture_from_reference(verify_picture *picture, const verify_source *s) {
+    enum { PATCH = 14 };
+    const theo_array *found = theo_arrays_find(s->reference, "picture");
+    const char *aspect = verify_metadata(s->reference, "aspect");
+    if (!found || found->rank != 3 || found->dtype != THEO_DTYPE_F32 || found->shape[0] != 3 || found->shape[1] % PATCH ||
+        found->shape[2] % PATCH || found->shape[1] > INT_MAX || found->shape[2] > INT_MAX)
+        return usage_error("%s has no tensor picture [3, 14 rows, 14 columns] of float32: an IMAGE is needed",
+                           s->args->operands[1]);
+    picture->input.rows = (int)(found->shape[1] / PATCH);
+    picture->input.columns = (int)(found->shape[2] / PATCH);
+    if (!aspect || !parse_real(aspect, &picture->input.aspect))
+        picture->input.aspect = (double)found->shape[2] / (double)found->shape[1];
+    picture->input.planes = (float *)(uintptr_t)found->data; /* which is only read */
+    return EXIT_DONE;
+}
+
+int verify_picture_get(verify_picture *picture, const verify_source *s) {
+    const int photos = s->args->operand_count - FIRST_PHOTO;
+    int code;
+    memset(picture, 0, sizeof *picture);
+    if (photos > 1)
+        return usage_error("depth models are compared on one image, not %d", photos);
+    if ((code = refuse_options(s)) || (photos == 0 && (code = refuse_photo_options(s))))
+        return code;
+    return photos ? picture_from_photo(picture, s) : picture_from_reference(picture, s);
+}
+
+void verify_picture_free(verify_picture *picture) {
+    if (picture->is_made)
+        theo_buffer_free(picture->input.planes);
 }
 
 /* ---- pairs */
@@ -177,13 +254,12 @@ static int views_from_reference(verify_views *views, const verify_source *s) {
 }
 
 int verify_views_get(verify_views *views, const verify_source *s) {
-    static const char *const of_keypoints[] = {"gray", "size"};
     const int photos = s->args->operand_count - FIRST_PHOTO;
     int code;
     memset(views, 0, sizeof *views);
     if (photos > 2)
         return usage_error("pair models are compared on one or two images, not %d", photos);
-    if ((code = refuse_options(s, of_keypoints, 2)) || (photos == 0 && (code = refuse_photo_options(s))))
+    if ((code = refuse_options(s)) || (photos == 0 && (code = refuse_photo_options(s))))
         return code;
     return photos ? views_from_photos(views, s, photos) : views_from_reference(views, s);
 }

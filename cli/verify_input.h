@@ -4,6 +4,7 @@
 #define THEO_CLI_VERIFY_INPUT_H
 
 #include "common.h"
+#include <theo/depth.h>
 #include <theo/files.h>
 #include <theo/pair.h>
 
@@ -27,6 +28,15 @@ typedef struct verify_plane {
 /* EXIT_DONE, or the exit code after saying what is wrong. */
 int verify_plane_get(verify_plane *plane, const verify_source *source);
 void verify_plane_free(verify_plane *plane);
+
+/* Depth: the picture. */
+typedef struct verify_picture {
+    theo_geometry_input input;
+    bool is_made; /* from a photo */
+} verify_picture;
+
+int verify_picture_get(verify_picture *picture, const verify_source *source);
+void verify_picture_free(verify_picture *picture);
 
 /* Pairs: the planes of both views. */
 typedef struct verify_views {

@@ -97,6 +97,16 @@ THEO_API theo_status theo_geometry_raw(theo_session *session, const float *plane
                                        theo_geometry_maps **maps, theo_error *err);
 THEO_API void theo_geometry_maps_free(theo_geometry_maps *maps);
 
+/* What theo_geometry_run hands to the network for this photo and these options: the input of theo_geometry_raw. */
+typedef struct theo_geometry_input {
+    int rows, columns;
+    double aspect;
+    float *planes; /* [3, 14 rows, 14 columns]; release it with theo_buffer_free (image.h) */
+} theo_geometry_input;
+
+THEO_API theo_status theo_geometry_planes(const theo_model *model, const theo_image *image, const theo_geometry_options *options,
+                                          theo_geometry_input *input, theo_error *err);
+
 #ifdef __cplusplus
 }
 #endif

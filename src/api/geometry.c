@@ -351,3 +351,48 @@ theo_status theo_geometry_raw(theo_session *session, const float *planes, int ro
 void theo_geometry_maps_free(theo_geometry_maps *maps) {
     theo_results_give(maps);
 }
+
+/* ---------------------------------------------------------------- the network's input */
+
+/* Patches in the order (channel, y, x), one behind the other, to planes. */
+static void planes_of_patches(const float *patches, int rows, int columns, float *planes) {
+    enum { P = THEO_MOGE_PATCH };
+    size_t width = (size_t)columns * P, plane = (size_t)rows * P * width;
+    for (int n = 0; n < rows * columns; n++)
+        for (int i = 0; i < 3 * P; i++) {
+            size_t y = (size_t)(n / columns * P + i % P), x = (size_t)(n % columns * P);
+            memcpy(planes + (size_t)(i / P) * plane + y * width + x, patches + ((size_t)n * 3 * P + (size_t)i) * P,
+                   P * sizeof(float));
+        }
+}
+
+theo_status theo_geometry_planes(const theo_model *model, const theo_image *image, const theo_geometry_options *options,
+                                 theo_geometry_input *input, theo_error *err) {
+    enum { VALUES = 3 * THEO_MOGE_PATCH * THEO_MOGE_PATCH };
+    theo_geometry_options o;
+    if (!input)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "input", "is NULL");
+    *input = (theo_geometry_input){.planes = NULL};
+    if (!model || model->kind->task != THEO_TASK_DEPTH)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "model", "must be a model for depth");
+    THEO_TRY(theo_geometry_options_of(&o, options, err));
+    THEO_TRY(check_image(image, err));
+    const theo_moge *n = model->moge;
+    theo_moge_frame f = theo_moge_frame_of(n->generation, image->width, image->height, (theo_moge_fit)o.fit, tokens_of(&o, n));
+    size_t values = (size_t)f.grid.rows * (size_t)f.grid.columns * VALUES;
+    float *patches = theo_alloc(values + VALUES, sizeof *patches), *planes = theo_alloc(values, sizeof *planes);
+    theo_moge_input memory = {.canvas = {.data = NULL}};
+    theo_status status = patches && planes ? THEO_OK : theo_fail(err, THEO_MEMORY, NULL, "planes", "out of memory");
+    if (!status)
+        status = theo_moge_input_fill(&memory, image, o.bgr, &f, n->mean, n->deviation, model->pool, patches, VALUES, err);
+    theo_moge_input_free(&memory);
+    if (!status)
+        planes_of_patches(patches + VALUES, f.grid.rows, f.grid.columns, planes);
+    theo_free(patches);
+    if (status) {
+        theo_free(planes);
+        return status;
+    }
+    *input = (theo_geometry_input){f.grid.rows, f.grid.columns, f.net_aspect, planes};
+    return THEO_OK;
+}

@@ -116,6 +116,20 @@ class Depth(CliTest):
         self.assertIn("aspect", told[2]["error"])
         self.check(2, "depth", "--model", self.model, good[0], "--sequence", "first", "--fov-x", "60", "--metric-scale", "1")
 
+    def test_verify_compares_what_dump_wrote(self):
+        photo, dump = self.image("photo.png", 96, 64), self.path("dump.safetensors")
+        self.depth(photo, "--dump", dump)
+        (told,) = self.check(0, "verify", self.model, dump, photo, "--json").json()
+        self.assertEqual([t["name"] for t in told["tensors"]], ["picture", "points", "normal", "mask", "metric_scale"])
+        self.assertTrue(told["ok"] and all(t["max_error"] == 0 for t in told["tensors"]))
+        (alone,) = self.check(0, "verify", self.model, dump, "--json").json()
+        self.assertEqual([t["max_error"] for t in alone["tensors"]], [0] * 4)
+        self.check(1, "verify", self.model, dump, self.image("other.png", 96, 64, seed=3))
+        self.check(1, "verify", self.model, dump, photo, "--tokens", "60")
+        self.check(2, "verify", self.model, dump, photo, "--gray", "red")
+        self.check(2, "verify", self.model, dump, "--tokens", "60")
+        self.check(2, "depth", "--model", self.model, photo, self.image("second.png"), "--dump", dump)
+
     def test_scale_multiplies(self):
         photo = self.image("photo.png")
         (one,), (two,) = self.depth(photo, "--metric-scale", "2"), self.depth(photo, "--metric-scale", "2", "--scale", "1.5")
