@@ -165,8 +165,9 @@ static theo_status write_files(job *all, answer *a, theo_error *err) {
 static bool print_words(const job *all, const answer *a) {
     const theo_geometry *g = a->geometry;
     char *written = output_summary(&a->files), *spent = all->time ? timing_summary(&a->times) : text_copy("");
-    char *depth = a->depth.count ? text_format("depth %.3g to %.3g m, median %.3g m", (double)a->depth.min, (double)a->depth.max,
-                                               (double)a->depth.median)
+    const char *unit = g->is_metric ? " m" : "", *kind = g->is_metric ? "" : "relative ";
+    char *depth = a->depth.count ? text_format("%sdepth %.3g to %.3g%s, median %.3g%s", kind, (double)a->depth.min,
+                                               (double)a->depth.max, unit, (double)a->depth.median, unit)
                                  : text_copy("no valid pixel");
     char *line = text_format("%s: %dx%d, valid %.1f%%, %s, fov_x %.1f deg%s%s", a->item->path, g->width, g->height,
                              100 * (double)g->mask_coverage, depth, (double)g->fov_x, spent, written);
@@ -374,11 +375,11 @@ static int run(const arguments *args) {
 const command command_depth = {
     .name = "depth",
     .operands = "IMAGE...",
-    .summary = "metric depth, points and normals of a photo (MoGe-2)",
+    .summary = "metric depth, points and normals of a photo (MoGe)",
     .description =
-        "Measures the scene in JPEG and PNG photos, in metres, in the camera's axes: x to the right, y down, z "
-        "forward. A folder stands "
-        "for its images, - for an image on stdin. Prints a line per image; with -o DIR it writes STEM.depth.png (16 "
+        "Measures the scene in JPEG and PNG photos, in metres (MoGe-1: in a unit of its own), in the camera's axes: x to the "
+        "right, y down, z forward. A folder stands for its images, - for an image on stdin. Prints a line per image; with -o DIR "
+        "it writes STEM.depth.png (16 "
         "bit, metres = value * "
         "scale, 0 invalid; the scale is in the JSON and in the picture), STEM.depth_vis.png (colours to look at, near red, "
         "far blue), STEM.normal.png, STEM.mask.png, STEM.npz (points, depth, normal, mask, intrinsics) and STEM.json for "

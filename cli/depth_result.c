@@ -21,6 +21,15 @@ static void member_float(json_out *json, const char *key, float value) {
     json_float(json, value);
 }
 
+/* null: there is no such scale. */
+static void member_scale(json_out *json, const char *key, float value, bool is_there) {
+    json_key(json, key);
+    if (is_there)
+        json_float(json, value);
+    else
+        json_null(json);
+}
+
 static void member_3x3(json_out *json, const char *key, const float values[9]) {
     json_key(json, key);
     json_open(json, '[');
@@ -35,9 +44,9 @@ static void member_3x3(json_out *json, const char *key, const float values[9]) {
 }
 
 void depth_json_members(json_out *json, const theo_geometry *g, const depth_facts *f, const char *fit) {
-    json_member_string(json, "unit", "m");
-    member_float(json, "metric_scale", g->metric_scale);
-    member_float(json, "network_metric_scale", g->network_metric_scale);
+    json_member_string(json, "unit", g->is_metric ? "m" : "relative");
+    member_scale(json, "metric_scale", g->metric_scale, g->is_metric);
+    member_scale(json, "network_metric_scale", g->network_metric_scale, g->network_is_metric);
     member_float(json, "fov_x_deg", g->fov_x);
     member_float(json, "fov_y_deg", g->fov_y);
     member_3x3(json, "intrinsics", g->intrinsics);

@@ -1,5 +1,5 @@
-/* depth.h - metric geometry from one photo: MoGe-2. See theo.h for the rules that hold everywhere, docs/models/moge2.md for what
- * is computed. */
+/* depth.h - geometry from one photo: MoGe-2, metric, and MoGe-1, whose unit is its own. See theo.h for the rules that hold
+ * everywhere, docs/models/moge2.md and moge1.md for what is computed. */
 #ifndef THEO_DEPTH_H
 #define THEO_DEPTH_H
 
@@ -36,7 +36,7 @@ typedef struct theo_geometry_options {
     theo_invalid invalid;  /* inf */
     float metric_scale;    /* 0 = the network's; else used instead */
     float scale;           /* 1: multiplies points and depth once more */
-    bool normal;           /* true: the head is run, where the model has it */
+    bool normal;           /* true: the head is run, where the model has it (MoGe-2) */
     bool bgr;              /* the caller's three channels are B,G,R */
     theo_sequence *sequence; /* NULL: every photo by itself */
     double focal_px;         /* instead of fov_x, a focal length in pixels of the photo; 0 = not given */
@@ -45,20 +45,22 @@ typedef struct theo_geometry_options {
 
 THEO_API void theo_geometry_options_init(theo_geometry_options *options);
 
-/* The camera looks along +z, x to the right, y downwards. Units are metres. */
+/* The camera looks along +z, x to the right, y downwards. Units are metres, or with is_metric false the network's own. */
 typedef struct theo_geometry {
     int width, height;          /* of the photo, and of every map */
     const float *points;        /* [height, width, 3] */
     const float *depth;         /* [height, width], z of the points */
     const float *normal;        /* [height, width, 3], of length 1, facing the camera; NULL: not wanted, or no such head */
-    const uint8_t *mask;        /* [height, width], 1 where valid: mask above its threshold, and in front of the camera */
+    const uint8_t *mask;        /* [height, width], 1 where valid: mask above its threshold and, MoGe-2, in front of the camera */
     float intrinsics[9];        /* 3x3, row-major, in units of width and height */
     float intrinsics_pixels[9]; /* the same in pixels, whose centres lie at +0.5 */
     float fov_x, fov_y;         /* degrees */
     float focal;                /* in half diagonals */
     float shift;                /* that was added to the network's z, before the scale */
     float metric_scale;         /* that was applied, options' scale included */
-    float network_metric_scale; /* the network's own */
+    float network_metric_scale; /* the network's own; 1 where it has none */
+    bool is_metric;             /* the unit is the metre: by the network, or by options->metric_scale */
+    bool network_is_metric;     /* the network has a scale of its own */
     float mask_coverage;        /* share of valid pixels */
     int token_rows, token_columns;
     bool is_degenerate; /* too few valid points for focal length and shift: both are guesses */
@@ -83,7 +85,7 @@ THEO_API theo_status theo_geometry_batch(theo_session *session, int count, theo_
 /* The network's own outputs, before resizing and non-linearities. rows, columns: patches of 14x14 pixels. */
 typedef struct theo_geometry_maps {
     int rows, columns;
-    int height, width;   /* of the maps: 16 times the patches */
+    int height, width;   /* of the maps: 16 times the patches, MoGe-1 14 times */
     const float *points; /* [3, height, width] */
     const float *normal; /* [3, height, width]; NULL without such a head */
     const float *mask;   /* [1, height, width] */

@@ -21,7 +21,7 @@ static const theo_catalog_entry catalog[] = {
     {"moge-2-vitl", "Ruicheng/moge-2-vitl", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 1305000000, true},
     {"moge-2-vitb-normal", "Ruicheng/moge-2-vitb-normal", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 419110160, true},
     {"moge-2-vits-normal", "Ruicheng/moge-2-vits-normal", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 140550416, true},
-    {"moge-vitl", "Ruicheng/moge-vitl", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 1257000000, false},
+    {"moge-vitl", "Ruicheng/moge-vitl", NULL, "model.pt", MOGE_LICENCE, THEO_TASK_DEPTH, 1257000000, true},
     {"dust3r", "naver/DUSt3R_ViTLarge_BaseDecoder_512_dpt", "61c57447d7b0adc8a1a30b2b0adec7a8935aa2a3", "model.safetensors",
      DUST3R_LICENCE, THEO_TASK_PAIR, 2284684832, true},
     {"dust3r-512-linear", "naver/DUSt3R_ViTLarge_BaseDecoder_512_linear", NULL, "model.safetensors", DUST3R_LICENCE,

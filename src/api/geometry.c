@@ -140,6 +140,7 @@ static void set_camera(theo_geometry *g, double aspect) {
 typedef struct finishing {
     geometry_block *g;
     const theo_geometry_options *o;
+    bool only_in_front; /* what lies behind the camera is invalid */
     float invalid;
     int *valid; /* of each row */
 } finishing;
@@ -157,7 +158,7 @@ static void finish_row(void *context, int y, int worker) {
     int valid = 0;
     for (int x = 0; x < g->width; x++, point += 3) {
         float z = point[2] + g->shift;
-        mask[x] = probability[x] > f->o->mask_threshold && z > 0;
+        mask[x] = probability[x] > f->o->mask_threshold && (z > 0 || !f->only_in_front);
         valid += mask[x];
         if (f->o->apply_mask && !mask[x]) {
             point[0] = point[1] = point[2] = depth[x] = f->invalid;
@@ -176,12 +177,13 @@ static void finish_row(void *context, int y, int worker) {
     f->valid[y] = valid;
 }
 
-static theo_status finish_maps(geometry_block *g, const theo_geometry_options *o, theo_pool *pool, theo_error *err) {
+static theo_status finish_maps(const theo_session *s, geometry_block *g, const theo_geometry_options *o, theo_error *err) {
     const float invalid[] = {INFINITY, NAN, 0};
     finishing f = {.g = g, .o = o, .invalid = invalid[o->invalid], .valid = theo_alloc((size_t)g->public.height, sizeof(int))};
+    f.only_in_front = s->model->moge->generation == THEO_MOGE_2;
     if (!f.valid)
         return theo_fail(err, THEO_MEMORY, NULL, "geometry", "out of memory");
-    theo_pool_run(pool, g->public.height, finish_row, &f);
+    theo_pool_run(s->model->pool, g->public.height, finish_row, &f);
     int64_t valid = 0;
     for (int y = 0; y < g->public.height; y++)
         valid += f.valid[y];
@@ -236,10 +238,12 @@ static theo_status postprocess(theo_session *s, geometry_block *g, const theo_mo
     }
     THEO_TRY(theo_moge_sample(s->moge, f, &maps, err));
     p->network_metric_scale = theo_moge_metric_scale(s->moge);
+    p->network_is_metric = theo_moge_has_scale(s->model->moge);
+    p->is_metric = p->network_is_metric || o->metric_scale > 0;
     theo_sequence_view shared;
     bool is_good = solve_camera(g, f, o, &shared);
     p->metric_scale = (o->metric_scale > 0 ? o->metric_scale : (float)shared.scale) * o->scale;
-    THEO_TRY(finish_maps(g, o, s->model->pool, err));
+    THEO_TRY(finish_maps(s, g, o, err));
     if (is_good && o->sequence)
         theo_sequence_advance(o->sequence, f->width, f->height, &shared);
     return THEO_OK;

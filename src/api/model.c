@@ -88,7 +88,7 @@ static theo_status load_network(theo_model *m, const char *text, const theo_weig
     if (!kind)
         return theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), NULL,
                          "its tensors carry no names of a network that this program knows: SuperPoint (such as conv1a.weight or "
-                         "encoder.conv_blocks.0.conv_a.weight), MoGe-2 (such as encoder.backbone.cls_token) or DUSt3R (such as "
+                         "encoder.conv_blocks.0.conv_a.weight), MoGe (such as encoder.backbone.cls_token) or DUSt3R (such as "
                          "dec_blocks.0.cross_attn.projq.weight)");
     THEO_TRY(kind->load(m, weights, o, &known, err));
     m->kind = kind;

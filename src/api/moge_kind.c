@@ -10,7 +10,7 @@ static theo_status load(theo_model *m, const theo_weights *weights, const theo_m
     THEO_TRY(theo_moge_load(&m->moge, weights, m->level, m->pool, err));
     const theo_moge *n = m->moge;
     *name = NULL;
-    m->info.kind = "moge-2";
+    m->info.kind = n->generation == THEO_MOGE_1 ? "moge-1" : "moge-2";
     m->info.licence = "of the published files: MIT (weights and code), Apache-2.0 (DINOv2)";
     m->info.config_json = n->config_json;
     m->info.parameters = n->parameters;

@@ -1,6 +1,7 @@
 /* moge.c - the network on a plan: the encoder, and what is shared by the decoders of both generations. */
 #include "models/moge.h"
 #include "geometry/view_plane.h"
+#include "models/moge1.h"
 #include "models/moge2.h"
 #include "models/moge_decoder.h"
 #include <stdio.h>
@@ -74,7 +75,10 @@ theo_moge_net theo_moge_record(theo_plan *p, const theo_moge *n, const theo_moge
         net.maps[h].tensor = none;
 
     theo_tensor cls = none, features = record_encoder(&r, &cls);
-    theo_moge2_record(&r, features, cls, heads);
+    if (n->generation == THEO_MOGE_1)
+        theo_moge1_record(&r, features);
+    else
+        theo_moge2_record(&r, features, cls, heads);
     for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
         if (net.maps[h].tensor.id >= 0)
             theo_plan_output(p, net.maps[h].tensor);

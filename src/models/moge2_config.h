@@ -16,8 +16,6 @@ typedef enum theo_moge2_norm {
     THEO_MOGE2_NORM_INSTANCE /* each channel by itself, without gain and offset */
 } theo_moge2_norm;
 
-#define THEO_MOGE_NORM_EPS 1e-5f
-
 /* One convolutional decoder: the neck, or a head. */
 typedef struct theo_moge2_stack_config {
     int in[THEO_MOGE2_LEVELS];                 /* channels of the level's input */

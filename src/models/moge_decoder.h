@@ -5,6 +5,8 @@
 
 #include "models/moge.h"
 
+#define THEO_MOGE_NORM_EPS 1e-5f /* of both decoders */
+
 typedef void (*theo_packed_visitor)(theo_packed *packed, void *context);
 
 /* A layer's name in reports is made by theo_name. */

@@ -156,48 +156,67 @@ static theo_status read_size(int *out, const theo_json *config, const char *key,
     return THEO_OK;
 }
 
-static theo_status read_backbone(theo_moge_backbone *b, const theo_json *config, theo_error *err) {
+/* A network to be made. */
+typedef struct layout {
+    theo_moge_generation generation;
+    theo_moge_backbone backbone;
+    theo_moge_config common;
+    union { /* of the generation */
+        theo_moge1_config one;
+        theo_moge2_config two;
+    };
+} layout;
+
+static bool published(layout *l, const char *name) {
+    l->generation = THEO_MOGE_1;
+    if (theo_moge1_published(&l->backbone, &l->common, &l->one, name))
+        return true;
+    l->generation = THEO_MOGE_2;
+    return theo_moge2_published(&l->backbone, &l->common, &l->two, name);
+}
+
+static theo_status read_layout(layout *l, const theo_json *config, const char *json, theo_error *err) {
+    theo_moge_backbone *b = &l->backbone;
     THEO_TRY(read_size(&b->width, config, "dim", b->width, 8192, err));
     THEO_TRY(read_size(&b->depth, config, "depth", b->depth, 64, err));
     THEO_TRY(read_size(&b->hidden, config, "mlp", 4 * b->width, 8192, err));
-    return read_size(&b->table, config, "table", b->table, 256, err);
-}
-
-/* The configuration's text, in memory; NULL when there is none left. */
-static const char *keep(theo_bump *memory, theo_text *text) {
-    const char *kept = text->failed ? NULL : theo_bump_text(memory, text->data, text->length);
-    theo_text_free(text);
-    return kept;
+    THEO_TRY(read_size(&b->table, config, "table", b->table, 256, err));
+    if (l->generation == THEO_MOGE_1)
+        return theo_moge1_config_parse(&l->one, &l->common, json, b->depth, "config", err);
+    return theo_moge2_config_parse(&l->two, &l->common, json, b->depth, "config", err);
 }
 
 /* ---------------------------------------------------------------- all of it */
 
-static theo_status make_moge2(theo_moge_maker *m, const char **config_text, const char *name, const theo_json *config,
-                              const char *json, theo_error *err) {
-    theo_moge_backbone b;
-    theo_moge_config common;
-    theo_moge2_config c;
-    if (!theo_moge2_published(&b, &common, &c, name))
-        return theo_fail(err, THEO_UNSUPPORTED, NULL, name,
-                         "this version of the library does not know how to make its checkpoint");
-    if (config) {
-        THEO_TRY(read_backbone(&b, config, err));
-        THEO_TRY(theo_moge2_config_parse(&c, &common, json, b.depth, "config", err));
+static void make_all(theo_moge_maker *m, theo_text *config, const layout *l) {
+    int width = l->backbone.width;
+    if (l->generation == THEO_MOGE_1) {
+        make_statistics(m, "");
+        make_backbone(m, &l->backbone, "backbone.");
+        theo_moge1_make(m, width, &l->common, &l->one);
+        theo_moge1_add_config(config, width, &l->common, &l->one);
+    } else {
+        make_statistics(m, "encoder.");
+        make_backbone(m, &l->backbone, "encoder.backbone.");
+        theo_moge2_make(m, width, &l->common, &l->two);
+        theo_moge2_add_config(config, width, &l->common, &l->two);
     }
-    theo_text text = {0};
-    theo_moge2_add_config(&text, b.width, &common, &c);
-    *config_text = keep(m->memory, &text);
-    make_statistics(m, "encoder.");
-    make_backbone(m, &b, "encoder.backbone.");
-    theo_moge2_make(m, b.width, &common, &c);
-    return THEO_OK;
 }
 
 theo_status theo_moge_synthesize(theo_array **arrays, int *count, const char **config_text, theo_bump *memory, const char *name,
                                  const theo_json *config, const char *json, theo_error *err) {
+    layout l;
+    if (!published(&l, name))
+        return theo_fail(err, THEO_UNSUPPORTED, NULL, name,
+                         "this version of the library does not know how to make its checkpoint");
+    if (config)
+        THEO_TRY(read_layout(&l, config, json, err));
     theo_moge_maker m = {.memory = memory, .arrays = theo_bump_alloc(memory, MOST_TENSORS, sizeof *m.arrays)};
+    theo_text text = {0};
     m.failed = !m.arrays;
-    THEO_TRY(make_moge2(&m, config_text, name, config, json, err));
+    make_all(&m, &text, &l);
+    *config_text = text.failed ? NULL : theo_bump_text(memory, text.data, text.length);
+    theo_text_free(&text);
     if (!*config_text || m.failed)
         return theo_fail(err, THEO_MEMORY, NULL, name, "out of memory for its tensors");
     *arrays = m.arrays;

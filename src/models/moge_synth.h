@@ -4,6 +4,7 @@
 
 #include "formats/json.h"
 #include "formats/text.h"
+#include "models/moge1_config.h"
 #include "models/moge2_config.h"
 #include <theo/files.h>
 
@@ -35,8 +36,11 @@ void theo_moge_make_transposed(theo_moge_maker *m, int in, int out, const char *
 void theo_moge_add_list(theo_text *text, const char *key, const int *values, int count, bool null_for_zero);
 
 /* The published configuration of that name; false: there is none. */
+bool theo_moge1_published(theo_moge_backbone *backbone, theo_moge_config *common, theo_moge1_config *config, const char *name);
 bool theo_moge2_published(theo_moge_backbone *backbone, theo_moge_config *common, theo_moge2_config *config, const char *name);
 /* Everything that is not the backbone's: its tensors, and its members of model_config. */
+void theo_moge1_make(theo_moge_maker *m, int width, const theo_moge_config *common, const theo_moge1_config *config);
+void theo_moge1_add_config(theo_text *text, int width, const theo_moge_config *common, const theo_moge1_config *config);
 void theo_moge2_make(theo_moge_maker *m, int width, const theo_moge_config *common, const theo_moge2_config *config);
 void theo_moge2_add_config(theo_text *text, int width, const theo_moge_config *common, const theo_moge2_config *config);
 

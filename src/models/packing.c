@@ -105,7 +105,7 @@ static theo_status make_packed(const work *w, const theo_packing_job *job, theo_
     const theo_weight *t = job->weight;
     bool is_transposed = job->kind == THEO_PACKING_TRANSPOSED;
     int out = (int)t->shape[is_transposed], in = (int)(t->elements / t->shape[0]);
-    bool is_folded = job->scale || job->count, in_place = is_floats_already(t) && !is_folded;
+    bool is_part = job->count && !is_transposed, is_folded = job->scale || is_part, in_place = is_floats_already(t) && !is_folded;
     size_t weight_floats = in_place ? 0 : (size_t)t->elements, vectors = 3 * (size_t)out;
     size_t turned_floats = job->turned ? (size_t)t->elements : 0;
     float *values = theo_scratch_fit(scratch, (weight_floats + vectors + turned_floats) * sizeof(float));
@@ -138,9 +138,11 @@ static theo_status make_packed(const work *w, const theo_packing_job *job, theo_
         }
     }
     theo_status status = THEO_OK;
-    if (is_transposed)
-        status = theo_packed_conv_transpose(job->packed, w->level, (int)t->shape[0], out, (int)t->shape[2], weight, bias, err);
-    else if (job->kind == THEO_PACKING_CONV)
+    if (is_transposed) { /* inputs come first */
+        int from = job->count ? job->from : 0, count = job->count ? job->count : (int)t->shape[0];
+        status = theo_packed_conv_transpose(job->packed, w->level, count, out, (int)t->shape[2],
+                                            weight + (size_t)from * (size_t)in, bias, err);
+    } else if (job->kind == THEO_PACKING_CONV)
         status = theo_packed_conv(job->packed, w->level, out, (int)t->shape[1], 3, weight, bias, err);
     else if (job->kind == THEO_PACKING_GATHERED)
         status = theo_packed_conv_gathered(job->packed, w->level, out, (int)t->shape[1], weight, bias, err);

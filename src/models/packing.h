@@ -20,7 +20,7 @@ typedef struct theo_packing_job {
     const theo_weight *weight;
     const theo_weight *bias;  /* [out], or NULL */
     const theo_weight *scale; /* [out] factors of the outputs (LayerScale), or NULL. LINEAR */
-    int from, count;          /* LINEAR: these inputs alone; count 0: all */
+    int from, count;          /* LINEAR, TRANSPOSED: these inputs alone; count 0: all */
     int turned, head;         /* LINEAR: the first `turned` outputs are in heads of so many; see theo_turned_row */
     theo_packed **packed;     /* where the result goes */
     float **floats;           /* the same for FLOATS, released by theo_free_aligned */

@@ -30,6 +30,50 @@ CONFIG = {"dim": 64, "depth": 2, "mlp": 128, "table": 37, "model_config": {
     "scale_head": {"dims": [64, 64, 64, 1]}, "remap_output": "exp"}}
 
 
+CONFIG_1 = {"dim": 64, "depth": 2, "mlp": 128, "table": 37, "model_config": {
+    "encoder": "test", "intermediate_layers": 2, "dim_proj": 32, "dim_upsample": [32, 16, 16], "dim_times_res_block_hidden": 2,
+    "num_res_blocks": 1, "remap_output": "exp", "trained_area_range": [250000, 500000], "split_head": True, "output_mask": True}}
+
+
+class MoGe1(CliTest):
+    """The first generation: no unit, no normals."""
+
+    def setUp(self):
+        super().setUp()
+        with open(self.path("config.json"), "w") as f:
+            json.dump(CONFIG_1, f)
+        self.model = self.path("tiny.pt")
+        self.check(0, "synth", "moge-vitl", self.model, "--config", self.path("config.json"))
+
+    def depth(self, *arguments):
+        return self.check(0, "depth", "--model", self.model, "--tokens", "40", *arguments)
+
+    def test_no_unit_and_no_normals(self):
+        photo = self.image("photo.png", 96, 64)
+        (told,) = self.depth(photo, "-o", self.path("out"), "--json", "--ply").json()
+        self.assertEqual((told["unit"], told["metric_scale"], told["network_metric_scale"]), ("relative", None, None))
+        self.assertEqual(told["tokens"], [5, 7])  # 72x109 pixels, whole patches of 14
+        self.assertEqual(self.files(self.path("out")), ["photo.depth.png", "photo.depth_vis.png", "photo.json", "photo.mask.png", "photo.npz", "photo.ply"])
+        z = np.load(self.path("out", "photo.npz"))
+        self.assertNotIn("normal", z)
+        self.assertTrue(np.array_equal(np.isfinite(z["depth"]), z["mask"] > 0))
+        self.assertNotIn(" m,", self.depth(photo, "--no-mask").out)
+        self.assertIn("relative depth", self.depth(photo, "--no-mask").out)
+
+    def test_a_given_scale_makes_metres(self):
+        photo = self.image("photo.png", 96, 64)
+        (plain,), (given,) = (self.depth(photo, "--json", "--no-mask", *more).json() for more in ([], ["--metric-scale", "2"]))
+        self.assertEqual((given["unit"], given["metric_scale"], given["network_metric_scale"]), ("m", 2, None))
+        self.assertAlmostEqual(given["depth"]["max"], 2 * plain["depth"]["max"], delta=1e-5 * abs(given["depth"]["max"]))
+
+    def test_canvas_and_threads(self):
+        photo = self.image("photo.png", 60, 80)
+        for fit in ("pad", "stretch"):
+            told = [self.check(0, "depth", "--model", self.model, "--json", "--fit", fit, "--threads", n, photo).json()[0] for n in "13"]
+            self.assertEqual(*({k: v for k, v in t.items() if k not in ("files", "timing")} for t in told))
+            self.assertEqual(told[0]["tokens"], [31, 56])
+
+
 class Depth(CliTest):
     def setUp(self):
         super().setUp()

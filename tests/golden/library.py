@@ -62,14 +62,15 @@ class Maps(c.Structure):
 class GeometryOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("fit", c.c_int), ("tokens", c.c_int), ("resolution_level", c.c_double), ("fov_x", c.c_double),
                 ("mask_threshold", c.c_float), ("force_projection", c.c_bool), ("apply_mask", c.c_bool), ("invalid", c.c_int),
-                ("metric_scale", c.c_float), ("scale", c.c_float), ("normal", c.c_bool), ("bgr", c.c_bool)]
+                ("metric_scale", c.c_float), ("scale", c.c_float), ("normal", c.c_bool), ("bgr", c.c_bool),
+                ("sequence", voidp), ("focal_px", c.c_double), ("fov_from_exif", c.c_bool)]
 
 
 class Geometry(c.Structure):
     _fields_ = [("width", c.c_int), ("height", c.c_int), ("points", f32p), ("depth", f32p), ("normal", f32p), ("mask", c.POINTER(c.c_uint8)),
                 ("intrinsics", c.c_float * 9), ("intrinsics_pixels", c.c_float * 9), ("fov_x", c.c_float), ("fov_y", c.c_float),
                 ("focal", c.c_float), ("shift", c.c_float), ("metric_scale", c.c_float), ("network_metric_scale", c.c_float),
-                ("mask_coverage", c.c_float), ("token_rows", c.c_int), ("token_columns", c.c_int), ("is_degenerate", c.c_bool),
+                ("is_metric", c.c_bool), ("network_is_metric", c.c_bool), ("mask_coverage", c.c_float), ("token_rows", c.c_int), ("token_columns", c.c_int), ("is_degenerate", c.c_bool),
                 ("model", c.c_char_p), ("timing", Timing)]
 
 

@@ -48,7 +48,7 @@ class Machine:
         if case.network.startswith("dust3r"):
             model = "dust3r"
         elif "file" in config:
-            model = "moge-2-vits-normal"
+            model = "moge-vitl" if case.network == "moge1" else "moge-2-vits-normal"
             config["model_config"] = cases.read_json(case.find(case.root, config.pop("file"), "file"))
         override = case.weights.get("override")
         key = json.dumps([config, override], sort_keys=True)
@@ -401,6 +401,10 @@ def moge_stages(machine, case, path, image):
     for name, x in traced.items():
         tokens = name.startswith(("tokens", "block", "tap"))
         stages[name] = x[0] if tokens else x[0, 0] if name in ("cls", "scale_raw") else as_planes(x)
+    if case.network == "moge1":  # what the outputs read is never whole: made here by the library's own functions
+        last, (height, width) = traced[max(name for name in traced if name.startswith("up") and name[-1].isdigit())], traced["mask_raw"].shape[:2]
+        joined = [machine.library.bilinear(last, (height, width)), machine.library.view_plane(width / height, (height, width))]
+        stages["up_resized_uv"] = as_planes(np.concatenate(joined, axis=2))
     for head in ("points", "normal", "mask"):
         if f"{head}_final" in made:
             final = made[f"{head}_final"]
@@ -544,7 +548,7 @@ KINDS = {
 }
 # The kinds that run, of each network.
 NETWORKS = {
-    "superpoint": KINDS, "superpoint-bn": KINDS, "moge2": KINDS,
+    "superpoint": KINDS, "superpoint-bn": KINDS, "moge1": KINDS, "moge2": KINDS,
     "dust3r-dpt": {**dust3r.KINDS, "export": run_export}, "dust3r-linear": dust3r.KINDS,
 }
 
