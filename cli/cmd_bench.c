@@ -357,11 +357,9 @@ static int run_job(job *all) {
     all->work.pool = all->engine.pool;
     detect_options(&all->work.detect, all->args, &all->engine);
     pair_options(all);
-    theo_session_options options;
-    theo_session_options_init(&options);
-    options.progress = progress_within;
-    if (theo_session_open(&all->work.session, all->engine.model, &options, &err) ||
-        (all->args->operand_count == 1 && make_pictures(all, &err))) {
+    if ((code = engine_session(&all->engine, &all->work.session)))
+        return code;
+    if (all->args->operand_count == 1 && make_pictures(all, &err)) {
         message_error("%s", err.message);
         return EXIT_NOTHING;
     }

@@ -294,13 +294,8 @@ static int run_job(job *all) {
     if ((code = inputs_read_stdin(&all->list)))
         return code;
     theo_error err;
-    theo_session_options options;
-    theo_session_options_init(&options);
-    options.progress = progress_within;
-    if (theo_session_open(&all->session, all->engine.model, &options, &err)) {
-        message_error("%s", err.message);
-        return EXIT_NOTHING;
-    }
+    if ((code = engine_session(&all->engine, &all->session)))
+        return code;
     int mode = option_choice(all->args, "sequence", 0);
     if (mode && theo_sequence_open(&all->sequence, (theo_sequence_mode)mode, &err)) {
         message_error("%s", err.message);

@@ -292,13 +292,8 @@ static int run_job(job *all) {
         return code;
 
     theo_error err;
-    theo_session_options options;
-    theo_session_options_init(&options);
-    options.progress = progress_within;
-    if (theo_session_open(&all->session, all->engine.model, &options, &err)) {
-        message_error("%s", err.message);
-        return EXIT_NOTHING;
-    }
+    if ((code = engine_session(&all->engine, &all->session)))
+        return code;
     const char *h5 = option_text(all->args, "h5", NULL);
     if (h5 && theo_h5_create(&all->h5, h5, &err)) {
         message_error("%s", err.message);

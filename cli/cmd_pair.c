@@ -264,14 +264,8 @@ static int run_job(job *all) {
         return code;
     if ((code = inputs_read_stdin(&all->list)))
         return code;
-    theo_error err;
-    theo_session_options options;
-    theo_session_options_init(&options);
-    options.progress = progress_within;
-    if (theo_session_open(&all->session, all->engine.model, &options, &err)) {
-        message_error("%s", err.message);
-        return EXIT_NOTHING;
-    }
+    if ((code = engine_session(&all->engine, &all->session)))
+        return code;
     if ((code = decode(all)) || (code = reconstruct(all)))
         return code;
     return give_answer(all);

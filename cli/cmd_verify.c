@@ -205,17 +205,12 @@ static int run_pair(const verify_source *source, theo_session *session) {
 
 static int run_model(const verify_source *source) {
     theo_session *session;
-    theo_session_options options;
-    theo_error err;
-    theo_session_options_init(&options);
-    options.progress = progress_within;
-    if (theo_session_open(&session, source->opened->model, &options, &err)) {
-        message_error("%s", err.message);
-        return EXIT_NOTHING;
-    }
     static int (*const runs[])(const verify_source *, theo_session *) = {
         [THEO_TASK_KEYPOINTS] = run_keypoints, [THEO_TASK_DEPTH] = run_depth, [THEO_TASK_PAIR] = run_pair};
-    int code = runs[source->opened->info.task](source, session);
+    int code = engine_session(source->opened, &session);
+    if (code)
+        return code;
+    code = runs[source->opened->info.task](source, session);
     theo_session_close(session);
     return code;
 }

@@ -1,5 +1,6 @@
 #include "common.h"
 #include "message.h"
+#include "progress.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,17 @@ int engine_needs(const engine *opened, theo_task task) {
         return EXIT_DONE;
     return usage_error("%s is a model for %s (%s), not for %s", opened->info.name, what[opened->info.task], opened->info.kind,
                        what[task]);
+}
+
+int engine_session(const engine *opened, theo_session **session) {
+    theo_error err;
+    theo_session_options options;
+    theo_session_options_init(&options);
+    options.progress = progress_within;
+    if (theo_session_open(session, opened->model, &options, &err) == THEO_OK)
+        return EXIT_DONE;
+    message_error("%s", err.message);
+    return EXIT_NOTHING;
 }
 
 void engine_close(engine *opened) {

@@ -32,6 +32,8 @@ int engine_open_default(engine *opened, const arguments *args, const char *other
 int engine_needs(const engine *opened, theo_task task);
 /* EXIT_NOTHING, with a suggestion, when no known model has that name. */
 int catalog_check(const char *name);
+/* A session of the opened model that tells its progress and stops when the user interrupts. EXIT_DONE or EXIT_NOTHING. */
+int engine_session(const engine *opened, theo_session **session);
 void engine_close(engine *opened);
 
 /* The decoder's options; `otherwise` is the command's default for --orientation. */

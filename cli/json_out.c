@@ -167,14 +167,26 @@ void json_member_bool(json_out *json, const char *key, bool value) {
     json_bool(json, value);
 }
 
+static void put_vector(json_out *json, const double *values, int count) {
+    json_open(json, '[');
+    for (int i = 0; i < count; i++)
+        json_double(json, values[i]);
+    json_close(json, ']');
+}
+
+void json_member_vector(json_out *json, const char *key, const double *values, int count) {
+    json_key(json, key);
+    put_vector(json, values, count);
+}
+
+void json_matrix(json_out *json, const double *values, int rows, int columns) {
+    json_open(json, '[');
+    for (int i = 0; i < rows; i++)
+        put_vector(json, values + i * columns, columns);
+    json_close(json, ']');
+}
+
 void json_member_matrix(json_out *json, const char *key, const double *values, int rows, int columns) {
     json_key(json, key);
-    json_open(json, '[');
-    for (int i = 0; i < rows; i++) {
-        json_open(json, '[');
-        for (int j = 0; j < columns; j++)
-            json_double(json, values[i * columns + j]);
-        json_close(json, ']');
-    }
-    json_close(json, ']');
+    json_matrix(json, values, rows, columns);
 }

@@ -31,12 +31,16 @@ void json_string(json_out *json, const char *text);
 /* A JSON value made by somebody else. */
 void json_raw(json_out *json, const char *text);
 
+/* [[row 0], ...] of a row-major matrix. */
+void json_matrix(json_out *json, const double *values, int rows, int columns);
+
 /* Key and value in one call. */
 void json_member_int(json_out *json, const char *key, int64_t value);
 void json_member_double(json_out *json, const char *key, double value);
 void json_member_string(json_out *json, const char *key, const char *text);
 void json_member_bool(json_out *json, const char *key, bool value);
-/* "key": [[row 0], ...] of a row-major matrix. */
+/* "key": [a, b, ...] */
+void json_member_vector(json_out *json, const char *key, const double *values, int count);
 void json_member_matrix(json_out *json, const char *key, const double *values, int rows, int columns);
 
 #endif

@@ -139,11 +139,7 @@ void json_members_match(json_out *json, const match_result *result) {
     }
     if (result->kind == FIT_ESSENTIAL && result->found) {
         json_member_matrix(json, "R", result->R, 3, 3);
-        json_key(json, "t");
-        json_open(json, '[');
-        for (int i = 0; i < 3; i++)
-            json_double(json, result->t[i]);
-        json_close(json, ']');
+        json_member_vector(json, "t", result->t, 3);
     } else if (result->kind == FIT_ESSENTIAL) {
         json_key(json, "R");
         json_null(json);

@@ -21,11 +21,7 @@ void pair_facts_free(pair_facts *facts) {
 /* ---- JSON */
 
 static void member_two(json_out *json, const char *key, double a, double b) {
-    json_key(json, key);
-    json_open(json, '[');
-    json_double(json, a);
-    json_double(json, b);
-    json_close(json, ']');
+    json_member_vector(json, key, (const double[]){a, b}, 2);
 }
 
 static void member_preprocess(json_out *json, const theo_pair *pair) {
@@ -83,19 +79,11 @@ static void member_cameras(json_out *json, const char *key, const theo_intrinsic
     json_open(json, '[');
     for (int v = 0; v < 2; v++) {
         const theo_intrinsics *k = cameras[v];
-        const double matrix[3][3] = {{k->fx, 0, k->cx}, {0, k->fy, k->cy}, {0, 0, 1}};
-        if (isnan(k->fx)) {
+        const double matrix[9] = {k->fx, 0, k->cx, 0, k->fy, k->cy, 0, 0, 1};
+        if (isnan(k->fx))
             json_null(json);
-            continue;
-        }
-        json_open(json, '[');
-        for (int i = 0; i < 3; i++) {
-            json_open(json, '[');
-            for (int j = 0; j < 3; j++)
-                json_double(json, matrix[i][j]);
-            json_close(json, ']');
-        }
-        json_close(json, ']');
+        else
+            json_matrix(json, matrix, 3, 3);
     }
     json_close(json, ']');
 }
@@ -110,11 +98,7 @@ static void member_pose(json_out *json, const theo_pose *pose) {
     json_key(json, "pose");
     json_open(json, '{');
     json_member_matrix(json, "R", pose->R, 3, 3);
-    json_key(json, "t");
-    json_open(json, '[');
-    for (int k = 0; k < 3; k++)
-        json_double(json, pose->t[k]);
-    json_close(json, ']');
+    json_member_vector(json, "t", pose->t, 3);
     json_member_double(json, "focal_1", pose->focals[0]);
     json_member_double(json, "focal_2", pose->focals[1]);
     json_member_int(json, "inliers", pose->inlier_count);

@@ -72,22 +72,19 @@ theo_status theo_pair_frame_of(theo_dust3r_frame *frame, const theo_image *image
 theo_pair_record theo_pair_record_of(const theo_dust3r_frame *f) {
     static const theo_pair_preprocess words[] = {
         [THEO_DUST3R_PAD] = THEO_PAIR_PAD, [THEO_DUST3R_CROP] = THEO_PAIR_CROP, [THEO_DUST3R_NATIVE] = THEO_PAIR_NATIVE};
-    theo_pair_record r = {
+    const theo_dust3r_map x = theo_dust3r_frame_map(f, 0), y = theo_dust3r_frame_map(f, 1);
+    return (theo_pair_record){
         .preprocess = words[f->fit],
         .image_width = f->width,
         .image_height = f->height,
         .width = f->net_width,
         .height = f->net_height,
+        .offset_x = x.offset,
+        .offset_y = y.offset,
+        .scale_x = x.scale,
+        .scale_y = y.scale,
         .square = f->square,
     };
-    const theo_intrinsics unit = theo_dust3r_intrinsics_to_net(f, (theo_intrinsics){.fx = 1, .fy = 1});
-    double origin[2] = {0, 0}; /* of the grid, on the photo */
-    theo_dust3r_frame_to_photo(f, origin, 1, origin);
-    r.scale_x = unit.fx;
-    r.scale_y = unit.fy;
-    r.offset_x = 0 - origin[0]; /* never -0 */
-    r.offset_y = 0 - origin[1];
-    return r;
 }
 
 void theo_pair_to_grid(const theo_pair_record *r, const double *xy, int count, double *out) {

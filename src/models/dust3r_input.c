@@ -146,43 +146,11 @@ void theo_dust3r_frame_mask(const theo_dust3r_frame *f, uint8_t *mask) {
 
 /* ---------------------------------------------------------------- coordinates */
 
-/* net = (photo + before) * scale - behind, on each axis. The square's rule has no half pixel, as the program that it comes from;
- * native resizing maps pixel edges to pixel edges. */
-typedef struct axis_map {
-    double before, scale, behind;
-} axis_map;
-
-static axis_map map_of(const theo_dust3r_frame *f, int axis) {
+/* The square's rule has no half pixel, as the program that it comes from; native resizing maps pixel edges to pixel edges:
+ * (p + 1/2) scale - 1/2 - crop. */
+theo_dust3r_map theo_dust3r_frame_map(const theo_dust3r_frame *f, int axis) {
     if (f->fit != THEO_DUST3R_NATIVE)
-        return (axis_map){axis ? f->offset_y : f->offset_x, (double)f->net_width / f->square, 0};
-    double scale = axis ? (double)f->resized_height / f->height : (double)f->resized_width / f->width;
-    return (axis_map){0.5, scale, 0.5 + (axis ? f->crop_y : f->crop_x)};
-}
-
-void theo_dust3r_frame_to_net(const theo_dust3r_frame *f, const double *xy, int count, double *out) {
-    for (int axis = 0; axis < 2; axis++) {
-        axis_map m = map_of(f, axis);
-        for (int i = axis; i < 2 * count; i += 2)
-            out[i] = (xy[i] + m.before) * m.scale - m.behind;
-    }
-}
-
-void theo_dust3r_frame_to_photo(const theo_dust3r_frame *f, const double *xy, int count, double *out) {
-    for (int axis = 0; axis < 2; axis++) {
-        axis_map m = map_of(f, axis);
-        for (int i = axis; i < 2 * count; i += 2)
-            out[i] = (xy[i] + m.behind) / m.scale - m.before;
-    }
-}
-
-theo_intrinsics theo_dust3r_intrinsics_to_net(const theo_dust3r_frame *f, theo_intrinsics c) {
-    axis_map x = map_of(f, 0), y = map_of(f, 1);
-    return (theo_intrinsics){c.fx * x.scale, c.fy * y.scale, (c.cx + x.before) * x.scale - x.behind,
-                             (c.cy + y.before) * y.scale - y.behind};
-}
-
-theo_intrinsics theo_dust3r_intrinsics_to_photo(const theo_dust3r_frame *f, theo_intrinsics c) {
-    axis_map x = map_of(f, 0), y = map_of(f, 1);
-    return (theo_intrinsics){c.fx / x.scale, c.fy / y.scale, (c.cx + x.behind) / x.scale - x.before,
-                             (c.cy + y.behind) / y.scale - y.before};
+        return (theo_dust3r_map){axis ? f->offset_y : f->offset_x, (double)f->net_width / f->square};
+    const double scale = axis ? (double)f->resized_height / f->height : (double)f->resized_width / f->width;
+    return (theo_dust3r_map){0.5 - (0.5 + (axis ? f->crop_y : f->crop_x)) / scale, scale};
 }

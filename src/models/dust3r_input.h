@@ -4,7 +4,6 @@
 
 #include "base/pool.h"
 #include "models/scratch.h"
-#include <theo/geometry.h>
 #include <theo/image.h>
 
 typedef enum theo_dust3r_fit {
@@ -52,10 +51,10 @@ void theo_dust3r_byte_table(float table[256]);
 /* mask [net_height, net_width]: 1 where the network saw the photo, 0 where it saw the border. */
 void theo_dust3r_frame_mask(const theo_dust3r_frame *frame, uint8_t *mask);
 
-/* Points of the photo (integer = centre of a pixel) to the network's pixels, and back. xy, out: [count, 2], may be the same. */
-void theo_dust3r_frame_to_net(const theo_dust3r_frame *frame, const double *xy, int count, double *out);
-void theo_dust3r_frame_to_photo(const theo_dust3r_frame *frame, const double *xy, int count, double *out);
-theo_intrinsics theo_dust3r_intrinsics_to_net(const theo_dust3r_frame *frame, theo_intrinsics camera);
-theo_intrinsics theo_dust3r_intrinsics_to_photo(const theo_dust3r_frame *frame, theo_intrinsics camera);
+/* On each axis (0: x, 1: y) position p of the photo (integer = centre of a pixel) is (p + offset) * scale of the network's. */
+typedef struct theo_dust3r_map {
+    double offset, scale;
+} theo_dust3r_map;
+theo_dust3r_map theo_dust3r_frame_map(const theo_dust3r_frame *frame, int axis);
 
 #endif

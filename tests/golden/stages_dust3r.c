@@ -1,4 +1,5 @@
 /* stages_dust3r.c - a library for tests: DUSt3R stage by stage, and as a session runs it. Driven by dust3r.py. */
+#include "api/pair.h"
 #include "base/error.h"
 #include "geometry/pair_pose.h"
 #include "models/dust3r_input.h"
@@ -249,12 +250,13 @@ theo_status stage_dust3r_map(const stage_frame *s, int width, int height, const 
                              double *camera_out, double *xy_out, theo_error *err) {
     theo_dust3r_frame f;
     THEO_TRY(frame_of(&f, s, width, height, err));
-    theo_intrinsics c = theo_dust3r_intrinsics_to_net(&f, (theo_intrinsics){camera[0], camera[1], camera[2], camera[3]});
-    theo_intrinsics back = theo_dust3r_intrinsics_to_photo(&f, c);
+    const theo_pair_record r = theo_pair_record_of(&f);
+    theo_intrinsics c = theo_pair_intrinsics_to_grid(&r, (theo_intrinsics){camera[0], camera[1], camera[2], camera[3]});
+    theo_intrinsics back = theo_pair_intrinsics_to_photo(&r, c);
     const double there[4] = {c.fx, c.fy, c.cx, c.cy}, again[4] = {back.fx, back.fy, back.cx, back.cy};
     double xy_again[2];
-    theo_dust3r_frame_to_net(&f, xy, 1, xy_out);
-    theo_dust3r_frame_to_photo(&f, xy_out, 1, xy_again);
+    theo_pair_to_grid(&r, xy, 1, xy_out);
+    theo_pair_to_photo(&r, xy_out, 1, xy_again);
     for (int i = 0; i < 4; i++) {
         camera_out[i] = there[i];
         if (fabs(again[i] - camera[i]) > 1e-9 * (1 + fabs(camera[i])) ||

@@ -2,6 +2,7 @@
 #ifndef THEO_TESTS_PAIR_FIXTURE_H
 #define THEO_TESTS_PAIR_FIXTURE_H
 
+#include "require.h"
 #include "scratch.h"
 #include "t.h"
 #include <string.h>
@@ -9,31 +10,25 @@
 #include <theo/inspect.h>
 #include <theo/pair.h>
 
-/* Ends the test program: what follows could only repeat the failure. */
-#define REQUIRE(status)                                                                                                          \
-    do {                                                                                                                         \
-        if ((status) != THEO_OK) {                                                                                               \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #status, test_error.message);                                 \
-            exit(1);                                                                                                             \
-        }                                                                                                                        \
-    } while (0)
-
-static theo_error test_error;
-
-#define TINY_DUST3R                                                                                                              \
+/* A configuration with that head. */
+#define TINY_DUST3R(head)                                                                                                        \
     "{\"enc_embed_dim\": 64, \"enc_depth\": 2, \"enc_num_heads\": 4, \"dec_embed_dim\": 48, \"dec_depth\": 12, "                 \
-    "\"dec_num_heads\": 3, \"mlp_ratio\": 2, \"head_type\": \"dpt\", \"output_mode\": \"pts3d\", \"img_size\": [64, 64], "       \
+    "\"dec_num_heads\": 3, \"mlp_ratio\": 2, \"head_type\": \"" head "\", \"output_mode\": \"pts3d\", \"img_size\": [64, 64], "  \
     "\"pos_embed\": \"RoPE100\", \"depth_mode\": [\"exp\", -Infinity, Infinity], \"conf_mode\": [\"exp\", 1, Infinity], "        \
     "\"dpt_layer_dims\": [8, 8, 16, 16], \"dpt_feature_dim\": 16, \"dpt_last_dims\": [8, 8]}"
 
-static inline theo_model *tiny_model(int threads) {
+static inline theo_model *open_tiny(const char *config, int threads) {
     theo_model *model;
     theo_model_options o;
     theo_model_options_init(&o);
     o.threads = threads;
-    REQUIRE(theo_synthesize("dust3r", TINY_DUST3R, scratch("tiny.pth"), &test_error));
+    REQUIRE(theo_synthesize("dust3r", config, scratch("tiny.pth"), &test_error));
     REQUIRE(theo_model_open(&model, scratch("tiny.pth"), &o, &test_error));
     return model;
+}
+
+static inline theo_model *tiny_model(int threads) {
+    return open_tiny(TINY_DUST3R("dpt"), threads);
 }
 
 static inline theo_session *new_session(theo_model *model) {

@@ -2,6 +2,7 @@
 #ifndef THEO_TESTS_SUPERPOINT_FIXTURE_H
 #define THEO_TESTS_SUPERPOINT_FIXTURE_H
 
+#include "require.h"
 #include "t.h"
 #include <theo/image.h>
 #include <theo/inspect.h>
@@ -9,17 +10,6 @@
 
 #define SMALL_NETWORK                                                                                                            \
     "{\"names\": \"original\", \"encoder\": [16, 16, 32, 32], \"decoder\": 64, \"keypoint_dim\": 65, \"descriptor_dim\": 64}"
-
-/* Ends the test program: what follows could only repeat the failure. */
-#define REQUIRE(status)                                                                                                          \
-    do {                                                                                                                         \
-        if ((status) != THEO_OK) {                                                                                               \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #status, test_error.message);                                 \
-            exit(1);                                                                                                             \
-        }                                                                                                                        \
-    } while (0)
-
-static theo_error test_error;
 
 /* A checkpoint of that configuration in a new temporary file; the caller unlinks it. */
 static inline void synthesize(char path[64], const char *config) {

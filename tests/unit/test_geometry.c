@@ -1,5 +1,6 @@
 /* theo_geometry_run and theo_geometry_batch on a small network of formula weights: the same bits on any number of threads and in
  * a batch, odd pictures, options that contradict each other, order, failures and stopping of batches. */
+#include "require.h"
 #include "t.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -21,16 +22,6 @@ static const char config[] =
     "\"points_head\": " HEAD("3") ", \"normal_head\": " HEAD("3") ", \"mask_head\": " HEAD(
         "1") ", "
              "\"scale_head\": {\"dims\": [64, 64, 64, 1]}, \"remap_output\": \"exp\"}}";
-
-static theo_error test_error;
-
-#define REQUIRE(status)                                                                                                          \
-    do {                                                                                                                         \
-        if ((status) != THEO_OK) {                                                                                               \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #status, test_error.message);                                 \
-            exit(1);                                                                                                             \
-        }                                                                                                                        \
-    } while (0)
 
 static char checkpoint[64];
 

@@ -171,6 +171,19 @@ static void check_raw(theo_session *session, theo_model *model) {
     theo_pair_free(pair);
 }
 
+/* The other head, whose maps are patches. */
+static void check_linear_head(void) {
+    theo_model *model = open_tiny(TINY_DUST3R("linear"), 2);
+    theo_session *session = new_session(model);
+    theo_model_info info;
+    theo_model_get_info(model, &info);
+    CHECK(strstr(info.config_json, "\"head_type\": \"linear\""));
+    check_raw(session, model);
+    check_orders(session);
+    theo_session_close(session);
+    theo_model_close(model);
+}
+
 /* ---------------------------------------------------------------- many pairs */
 
 enum { IMAGES = 4 };
@@ -400,6 +413,7 @@ int main(void) {
     check_alone(session);
     check_threads(session);
     check_raw(session, model);
+    check_linear_head();
     check_list(session, model);
     check_photos(session);
     check_options(session);
