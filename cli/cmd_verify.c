@@ -6,7 +6,6 @@
 #include "interrupt.h"
 #include "message.h"
 #include "outputs.h"
-#include "progress.h"
 #include "verify_input.h"
 #include <math.h>
 #include <stdio.h>
