@@ -1,6 +1,7 @@
 /* maps.c - the network's own outputs, and the plane that it reads. */
 #include "api/detect.h"
 #include "api/options.h"
+#include "base/finite.h"
 #include "kernels/kernels.h"
 #include "models/superpoint_input.h"
 #include <stdlib.h>
@@ -29,18 +30,6 @@ static void transpose_streams(void *context, int task, int worker) {
 static void transpose(const theo_model *m, float *out, const float *in, int pitch, size_t cells, size_t channels) {
     transposition t = {theo_kernels_for(m->level), out, in, (int)cells, (int)channels, (size_t)pitch};
     theo_pool_run(m->pool, (t.channels + STREAMS - 1) / STREAMS, transpose_streams, &t);
-}
-
-/* Without a branch for each number, so that compilers vectorise it: an exponent of all ones is no number. */
-static bool is_all_finite(const float *x, size_t count) {
-    uint32_t worst = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bits &= 0x7F800000u;
-        worst = bits > worst ? bits : worst;
-    }
-    return worst != 0x7F800000u;
 }
 
 static theo_status raw_entered(theo_session *s, const float *plane, int width, int height, unsigned wanted,
@@ -111,7 +100,7 @@ theo_status theo_detect_raw(theo_session *session, const float *plane, int width
     if (width < THEO_SUPERPOINT_MIN_SIDE || height < THEO_SUPERPOINT_MIN_SIDE || (int64_t)width * height > 1 << 28)
         return theo_fail(err, THEO_ARGUMENT, NULL, "plane", "%dx%d is out of range: allowed is 8x8 to %d pixels in all", width,
                          height, 1 << 28);
-    if (!is_all_finite(plane, (size_t)width * (size_t)height))
+    if (!theo_all_finite(plane, (size_t)width * (size_t)height))
         return theo_fail(err, THEO_ARGUMENT, NULL, "plane", "holds a number that is not finite");
     THEO_TRY(theo_session_enter_for(session, THEO_TASK_KEYPOINTS, err));
     theo_status status = raw_entered(session, plane, width, height, wanted, maps, err);

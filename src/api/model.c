@@ -106,7 +106,8 @@ static theo_status load(theo_model *m, const char *text, const theo_model_option
     m->logger = (theo_logger){o->log, o->log_user};
 
     theo_weights *weights;
-    THEO_TRY(theo_weights_open(&weights, path, &(theo_weights_options){.verify_checksums = o->verify_checksums}, err));
+    theo_weights_options options = {.verify_checksums = o->verify_checksums, .pool = m->pool};
+    THEO_TRY(theo_weights_open(&weights, path, &options, err));
     theo_status status = load_network(m, text, weights, o, err);
     theo_weights_close(weights);
     return status;

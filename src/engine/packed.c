@@ -41,7 +41,7 @@ theo_status theo_packed_linear(theo_packed **packed, theo_cpu level, int out, in
                         .phases = 1};
     int nr = base.kernels->gemm->nr;
     THEO_TRY(packed_new(packed, base, theo_gemm_packed_floats(nr, out, in), bias, err));
-    theo_gemm_pack_weight(nr, out, in, weight, (*packed)->data);
+    theo_gemm_pack_weight(nr, base.kernels->transpose, out, in, weight, (*packed)->data);
     return THEO_OK;
 }
 
@@ -90,7 +90,7 @@ theo_status theo_packed_conv_gathered(theo_packed **packed, theo_cpu level, int 
             for (size_t i = 0; i < (size_t)in; i++)
                 for (size_t k = 0; k < 9; k++)
                     rows[(o * 9 + k) * (size_t)in + i] = weight[(o * (size_t)in + i) * 9 + k];
-        theo_gemm_pack_weight(nr, out, base.depth, rows, (*packed)->data);
+        theo_gemm_pack_weight(nr, base.kernels->transpose, out, base.depth, rows, (*packed)->data);
     }
     theo_free(rows);
     return status;
@@ -119,7 +119,7 @@ theo_status theo_packed_conv_transpose(theo_packed **packed, theo_cpu level, int
         for (size_t o = 0; o < (size_t)out; o++)
             for (size_t i = 0; i < (size_t)in; i++)
                 phase[o * (size_t)in + i] = weight[(i * (size_t)out + o) * (size_t)phases + p];
-        theo_gemm_pack_weight(nr, out, in, phase, (*packed)->data + p * phase_floats);
+        theo_gemm_pack_weight(nr, base.kernels->transpose, out, in, phase, (*packed)->data + p * phase_floats);
     }
     theo_free(phase);
     return status;

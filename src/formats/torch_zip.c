@@ -5,6 +5,7 @@
 #include "formats/torch.h"
 #include "formats/zip.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,15 +57,32 @@ static theo_status check_byteorder(const archive *a, theo_error *err) {
     return THEO_OK;
 }
 
-/* Every record, once, at the speed of the memory. */
-static theo_status check_sums(const archive *a, theo_error *err) {
-    for (int i = 0; i < a->zip.count; i++) {
-        const theo_zip_entry *entry = &a->zip.entries[i];
-        THEO_TRY(theo_zip_check(&a->zip, entry, err));
-        if (a->w->mapped && entry->bytes >= RELEASE_FROM) /* the file need not fit into memory as a whole */
-            theo_map_release(&a->w->map, (size_t)(entry->data - a->w->map.data), (size_t)entry->bytes);
+/* Checksums of all records; records are the tasks. */
+typedef struct checking {
+    const archive *a;
+    atomic_int failed; /* the first one in the directory, whatever the threads' order; count: none */
+} checking;
+
+static void check_sum(void *context, int task, int worker) {
+    (void)worker;
+    checking *c = context;
+    const archive *a = c->a;
+    const theo_zip_entry *entry = &a->zip.entries[task];
+    if (theo_zip_check(&a->zip, entry, NULL)) {
+        int failed = atomic_load(&c->failed);
+        while (task < failed && !atomic_compare_exchange_weak(&c->failed, &failed, task))
+            ;
     }
-    return THEO_OK;
+    if (a->w->mapped && entry->bytes >= RELEASE_FROM) /* the file need not fit into memory as a whole */
+        theo_map_release(&a->w->map, (size_t)(entry->data - a->w->map.data), (size_t)entry->bytes);
+}
+
+static theo_status check_sums(const archive *a, theo_error *err) {
+    checking c = {.a = a};
+    atomic_init(&c.failed, a->zip.count);
+    theo_pool_run(a->w->pool, a->zip.count, check_sum, &c);
+    int failed = atomic_load(&c.failed);
+    return failed < a->zip.count ? theo_zip_check(&a->zip, &a->zip.entries[failed], err) : THEO_OK;
 }
 
 static theo_status find_storage(void *user, const theo_storage *storage, const char *tensor, const uint8_t **data,

@@ -80,6 +80,7 @@ static theo_status open_map(theo_weights **weights, const theo_map *map, bool ma
         w->map = *map;
         w->mapped = mapped;
         w->verify_checksums = options && options->verify_checksums;
+        w->pool = options ? options->pool : NULL;
         w->path = theo_bump_text(&w->memory, name, strlen(name));
         status = w->path ? finish(w, err) : THEO_MEMORY;
     }

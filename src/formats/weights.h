@@ -6,6 +6,7 @@
 #ifndef THEO_FORMATS_WEIGHTS_H
 #define THEO_FORMATS_WEIGHTS_H
 
+#include "base/pool.h"
 #include <theo/files.h>
 #include <theo/theo.h>
 
@@ -23,6 +24,7 @@ typedef struct theo_weight {
 
 typedef struct theo_weights_options {
     bool verify_checksums; /* CRC-32 of zip entries */
+    theo_pool *pool;       /* that computes them; NULL: the caller alone */
 } theo_weights_options;
 
 theo_status theo_weights_open(theo_weights **weights, const char *path, const theo_weights_options *options, theo_error *err);

@@ -12,6 +12,7 @@ struct theo_weights {
     theo_map map;
     bool mapped; /* map is ours to close */
     bool verify_checksums;
+    theo_pool *pool; /* while the file is opened; may be NULL */
     theo_bump memory; /* names, items, metadata, config */
     const char *path; /* or the name of a memory block */
     const char *source;

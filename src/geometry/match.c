@@ -45,7 +45,7 @@ static void match_block(void *context, int task, int worker) {
     float *scores = tile + (size_t)mr * (size_t)nr; /* [mr][block] */
     theo_top2 *rows = m->rows + (size_t)worker * (size_t)m->a->count;
 
-    theo_gemm_pack_weight(nr, columns, dim, m->b->descriptors + (size_t)first * (size_t)dim, b_panels);
+    theo_gemm_pack_weight(nr, m->kernels->transpose, columns, dim, m->b->descriptors + (size_t)first * (size_t)dim, b_panels);
     for (int top = 0; top < m->a->count; top += mr) {
         int height = m->a->count - top < mr ? m->a->count - top : mr;
         gemm->pack_rows(m->a->descriptors + (size_t)top * (size_t)dim, (size_t)dim, height, dim, a_panel);

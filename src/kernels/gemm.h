@@ -48,7 +48,9 @@ extern const theo_gemm_kernels theo_gemm_c, theo_gemm_avx2, theo_gemm_avx512, th
 
 /* Floats of the B panels of a weight [n][k]: [ceil(n / nr)] panels, one behind the other. */
 size_t theo_gemm_packed_floats(int nr, int n, int k);
+/* out[c * out_pitch + r] = in[r * in_pitch + c]: the level's, or theo_transpose_c. */
+typedef void (*theo_transpose_fn)(const float *in, size_t in_pitch, int rows, int columns, float *out, size_t out_pitch);
 /* weight [n][k] row-major. */
-void theo_gemm_pack_weight(int nr, int n, int k, const float *weight, float *panels);
+void theo_gemm_pack_weight(int nr, theo_transpose_fn transpose, int n, int k, const float *weight, float *panels);
 
 #endif

@@ -56,12 +56,14 @@ size_t theo_gemm_packed_floats(int nr, int n, int k) {
     return round_up(n, nr) * round_up(k, THEO_KU);
 }
 
-void theo_gemm_pack_weight(int nr, int n, int k, const float *weight, float *panels) {
-    size_t depth = round_up(k, THEO_KU);
-    memset(panels, 0, theo_gemm_packed_floats(nr, n, k) * sizeof(float));
-    for (int j = 0; j < n; j++) {
-        float *column = panels + (size_t)(j / nr) * depth * (size_t)nr + (size_t)(j % nr);
-        for (int i = 0; i < k; i++)
-            column[(size_t)i * (size_t)nr] = weight[(size_t)j * (size_t)k + (size_t)i];
+void theo_gemm_pack_weight(int nr, theo_transpose_fn transpose, int n, int k, const float *weight, float *panels) {
+    size_t used = (size_t)k * (size_t)nr, panel = round_up(k, THEO_KU) * (size_t)nr;
+    for (int j = 0; j < n; j += nr, panels += panel) {
+        int columns = n - j < nr ? n - j : nr;
+        if (columns < nr)
+            memset(panels, 0, panel * sizeof(float));
+        else
+            memset(panels + used, 0, (panel - used) * sizeof(float));
+        transpose(weight + (size_t)j * (size_t)k, (size_t)k, columns, k, panels, (size_t)nr);
     }
 }

@@ -103,7 +103,7 @@ typedef struct theo_kernels {
     void (*resize_bilinear)(const theo_resize *resize);
 
     /* out[c * out_pitch + r] = in[r * in_pitch + c]: NHWC to NCHW with rows = pixels, and back with rows = channels. */
-    void (*transpose)(const float *in, size_t in_pitch, int rows, int columns, float *out, size_t out_pitch);
+    theo_transpose_fn transpose;
 
     /* Takes scores[0 .. n-1], which have the indices first, first + 1, ... (all above those seen before), into *top. NaN never
      * wins. */

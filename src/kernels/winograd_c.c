@@ -143,7 +143,8 @@ static void transform_weights(double w[9][LANES], float u[POSITIONS][LANES]) {
 
 void theo_winograd_pack_weight(int nr, int out_c, int in_c, const float *weight, float *panels) {
     size_t panel = theo_gemm_packed_floats(nr, nr, in_c);
-    memset(panels, 0, theo_winograd_packed_floats(nr, out_c, in_c) * sizeof(float));
+    if (out_c % nr || in_c % THEO_KU)
+        memset(panels, 0, theo_winograd_packed_floats(nr, out_c, in_c) * sizeof(float));
     for (int o = 0; o < out_c;) {
         /* A run of outputs within one panel. */
         int room = nr - o % nr, lanes = out_c - o;

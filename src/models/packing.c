@@ -1,5 +1,7 @@
 #include "models/packing.h"
+#include "base/finite.h"
 #include "models/scratch.h"
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -37,13 +39,10 @@ void theo_packing_free(theo_packing *p) {
 /* ---- numbers */
 
 static theo_status check_finite(const float *values, const theo_weights *weights, const theo_weight *w, theo_error *err) {
-    float sum = 0; /* x * 0 is 0, or NaN for what is not finite */
-    for (int64_t i = 0; i < w->elements; i++)
-        sum += values[i] * 0.0f;
-    if (sum == 0)
+    if (theo_all_finite(values, (size_t)w->elements))
         return THEO_OK;
     int64_t at = 0;
-    while (values[at] * 0.0f == 0)
+    while (isfinite(values[at]))
         at++;
     return theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), w->name, "element %lld is not a finite number",
                      (long long)at);
@@ -79,12 +78,13 @@ static theo_status make_floats(const work *w, const theo_packing_job *job, theo_
     return theo_packing_read(*job->floats, w->weights, job->weight, err);
 }
 
-/* Rows of `in` numbers: those from `from` on, times the row's scale. In place: what is read lies at or behind what is written. */
-static void fold(float *values, int out, size_t in, const theo_packing_job *job, const float *scale) {
+/* Rows of `in` numbers: those from `from` on, times the row's scale. values may be `to` itself: what is read lies at or behind
+ * what is written. */
+static void fold(float *to, const float *values, int out, size_t in, const theo_packing_job *job, const float *scale) {
     size_t from = job->count ? (size_t)job->from : 0, count = job->count ? (size_t)job->count : in;
     for (size_t o = 0; o < (size_t)out; o++)
         for (size_t i = 0; i < count; i++)
-            values[o * count + i] = values[o * in + from + i] * (scale ? scale[o] : 1.0f);
+            to[o * count + i] = values[o * in + from + i] * (scale ? scale[o] : 1.0f);
 }
 
 int theo_turned_row(int row, int head) {
@@ -101,55 +101,98 @@ static void turn_rows(const float *from, float *to, int rows, size_t in, const t
     }
 }
 
-static theo_status make_packed(const work *w, const theo_packing_job *job, theo_scratch *scratch, theo_error *err) {
-    const theo_weight *t = job->weight;
-    bool is_transposed = job->kind == THEO_PACKING_TRANSPOSED;
-    int out = (int)t->shape[is_transposed], in = (int)(t->elements / t->shape[0]);
-    bool is_part = job->count && !is_transposed, is_folded = job->scale || is_part, in_place = is_floats_already(t) && !is_folded;
-    size_t weight_floats = in_place ? 0 : (size_t)t->elements, vectors = 3 * (size_t)out;
-    size_t turned_floats = job->turned ? (size_t)t->elements : 0;
-    float *values = theo_scratch_fit(scratch, (weight_floats + vectors + turned_floats) * sizeof(float));
-    if (!values)
-        return no_memory(t, err);
-    float *bias = job->bias ? values + weight_floats : NULL, *scale = job->scale ? values + weight_floats + out : NULL;
-    if (bias)
-        THEO_TRY(theo_packing_read(bias, w->weights, job->bias, err));
-    if (scale)
-        THEO_TRY(theo_packing_read(scale, w->weights, job->scale, err));
+/* A weight on its way: numbers in the file where they can be used there, else in scratch. */
+typedef struct layer {
+    const float *weight, *bias; /* bias: NULL without one */
+    int out, in;                /* in: of LINEAR, numbers of a row; of TRANSPOSED, of an input */
+} layer;
 
-    const float *weight = in_place ? t->data : values;
-    if (in_place)
-        THEO_TRY(check_finite(weight, w->weights, t, err));
+/* Scratch of a job, in this order. */
+typedef struct room {
+    float *values;       /* [elements] unless the numbers of the file do */
+    float *bias, *scale; /* [out] each */
+    float *turned_bias;  /* [out] */
+    float *turned;       /* [elements], of turned weights */
+} room;
+
+static bool make_room(room *r, theo_scratch *scratch, const theo_packing_job *job, int out, bool needs_values) {
+    size_t elements = (size_t)job->weight->elements, n = (size_t)out;
+    size_t floats = (needs_values ? elements : 0) + 3 * n + (job->turned ? elements : 0);
+    float *next = theo_scratch_fit(scratch, floats * sizeof(float));
+    if (!next)
+        return false;
+    r->values = next;
+    r->bias = next + (needs_values ? elements : 0);
+    r->scale = r->bias + n;
+    r->turned_bias = r->scale + n;
+    r->turned = r->turned_bias + n;
+    return true;
+}
+
+static theo_status read_layer(layer *l, const work *w, const theo_packing_job *job, theo_scratch *scratch, theo_error *err) {
+    const theo_weight *t = job->weight;
+    bool is_transposed = job->kind == THEO_PACKING_TRANSPOSED, is_folded = job->scale || (job->count && !is_transposed);
+    bool is_there = is_floats_already(t);
+    room r;
+    *l = (layer){.out = (int)t->shape[is_transposed], .in = (int)(t->elements / t->shape[0])};
+    if (!make_room(&r, scratch, job, l->out, !is_there || is_folded))
+        return no_memory(t, err);
+    if (job->bias)
+        THEO_TRY(theo_packing_read(r.bias, w->weights, job->bias, err));
+    if (job->scale)
+        THEO_TRY(theo_packing_read(r.scale, w->weights, job->scale, err));
+    l->bias = job->bias ? r.bias : NULL;
+    l->weight = is_there ? t->data : r.values;
+    if (is_there)
+        THEO_TRY(check_finite(l->weight, w->weights, t, err));
     else
-        THEO_TRY(theo_packing_read(values, w->weights, t, err));
+        THEO_TRY(theo_packing_read(r.values, w->weights, t, err));
     if (is_folded) {
-        fold(values, out, (size_t)in, job, scale);
-        in = job->count ? job->count : in;
-        for (int o = 0; scale && bias && o < out; o++)
-            bias[o] *= scale[o];
+        fold(r.values, l->weight, l->out, (size_t)l->in, job, job->scale ? r.scale : NULL);
+        l->weight = r.values;
+        l->in = job->count ? job->count : l->in;
+        for (int o = 0; job->scale && job->bias && o < l->out; o++)
+            r.bias[o] *= r.scale[o];
     }
     if (job->turned) {
-        float *turned = values + weight_floats + vectors, *turned_bias = turned - out;
-        turn_rows(weight, turned, out, (size_t)in, job);
-        weight = turned;
-        if (bias) {
-            turn_rows(bias, turned_bias, out, 1, job);
-            bias = turned_bias;
+        turn_rows(l->weight, r.turned, l->out, (size_t)l->in, job);
+        l->weight = r.turned;
+        if (job->bias) {
+            turn_rows(r.bias, r.turned_bias, l->out, 1, job);
+            l->bias = r.turned_bias;
         }
     }
+    return THEO_OK;
+}
+
+static theo_status make_packed(const work *w, const theo_packing_job *job, theo_scratch *scratch, theo_error *err) {
+    const theo_weight *t = job->weight;
+    layer l;
+    THEO_TRY(read_layer(&l, w, job, scratch, err));
+    int in = t->rank > 1 ? (int)t->shape[1] : 1; /* of convolutions */
     theo_status status = THEO_OK;
-    if (is_transposed) { /* inputs come first */
+    switch (job->kind) {
+    case THEO_PACKING_FLOATS:
+        break;
+    case THEO_PACKING_LINEAR:
+        status = theo_packed_linear(job->packed, w->level, l.out, l.in, l.weight, l.bias, err);
+        break;
+    case THEO_PACKING_CONV:
+        status = theo_packed_conv(job->packed, w->level, l.out, in, 3, l.weight, l.bias, err);
+        break;
+    case THEO_PACKING_UPSAMPLED:
+        status = theo_packed_upsample2_conv(job->packed, w->level, l.out, in, l.weight, l.bias, err);
+        break;
+    case THEO_PACKING_GATHERED:
+        status = theo_packed_conv_gathered(job->packed, w->level, l.out, in, l.weight, l.bias, err);
+        break;
+    case THEO_PACKING_TRANSPOSED: { /* inputs come first */
         int from = job->count ? job->from : 0, count = job->count ? job->count : (int)t->shape[0];
-        status = theo_packed_conv_transpose(job->packed, w->level, count, out, (int)t->shape[2],
-                                            weight + (size_t)from * (size_t)in, bias, err);
-    } else if (job->kind == THEO_PACKING_CONV)
-        status = theo_packed_conv(job->packed, w->level, out, (int)t->shape[1], 3, weight, bias, err);
-    else if (job->kind == THEO_PACKING_GATHERED)
-        status = theo_packed_conv_gathered(job->packed, w->level, out, (int)t->shape[1], weight, bias, err);
-    else if (job->kind == THEO_PACKING_UPSAMPLED)
-        status = theo_packed_upsample2_conv(job->packed, w->level, out, (int)t->shape[1], weight, bias, err);
-    else
-        status = theo_packed_linear(job->packed, w->level, out, in, weight, bias, err);
+        status = theo_packed_conv_transpose(job->packed, w->level, count, l.out, (int)t->shape[2],
+                                            l.weight + (size_t)from * (size_t)l.in, l.bias, err);
+        break;
+    }
+    }
     theo_weights_release(w->weights, t);
     return status;
 }

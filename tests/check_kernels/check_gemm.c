@@ -22,7 +22,7 @@ static size_t up(int n, int unit) {
 static void multiply(check *c, const theo_gemm_kernels *g, const product *p, float *out) {
     size_t mr = (size_t)g->mr, nr = (size_t)g->nr, depth = up(p->k, THEO_KU);
     float *panels = check_floats(c, theo_gemm_packed_floats(g->nr, p->n, p->k));
-    theo_gemm_pack_weight(g->nr, p->n, p->k, p->b, panels);
+    theo_gemm_pack_weight(g->nr, c->c->transpose, p->n, p->k, p->b, panels);
     for (int i = 0; i < p->m; i += g->mr) {
         int rows = p->m - i < g->mr ? p->m - i : g->mr;
         /* The last chunk needs no more than its own rows. */
