@@ -47,7 +47,7 @@ theo_status theo_arrays_check(const theo_array *arrays, int count, const char *p
         return theo_fail(err, THEO_ARGUMENT, path, NULL, "arrays must be given");
     for (int i = 0; i < count; i++)
         THEO_TRY(theo_array_check(&arrays[i], path, &bytes, err));
-    theo_name *names = theo_alloc((size_t)count + 1, sizeof *names);
+    theo_named_value *names = theo_alloc((size_t)count + 1, sizeof *names);
     if (!names)
         return theo_fail(err, THEO_MEMORY, path, NULL, "out of memory for %d arrays", count);
     for (int i = 0; i < count; i++)

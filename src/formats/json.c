@@ -212,7 +212,7 @@ static theo_status check_names(parser *p, const theo_json *object) {
             for (const theo_json *b = a->next; b && !twice; b = b->next)
                 twice = strcmp(a->key, b->key) == 0 ? a->key : NULL;
     } else {
-        theo_name *names = theo_alloc((size_t)object->count, sizeof *names);
+        theo_named_value *names = theo_alloc((size_t)object->count, sizeof *names);
         if (!names)
             return out_of_memory(p);
         int n = 0;

@@ -4,10 +4,10 @@
 #include <string.h>
 
 static int compare(const void *a, const void *b) {
-    return strcmp(((const theo_name *)a)->text, ((const theo_name *)b)->text);
+    return strcmp(((const theo_named_value *)a)->text, ((const theo_named_value *)b)->text);
 }
 
-const char *theo_names_sort(theo_name *names, int count) {
+const char *theo_names_sort(theo_named_value *names, int count) {
     if (count < 2)
         return NULL;
     qsort(names, (size_t)count, sizeof *names, compare);
@@ -17,8 +17,8 @@ const char *theo_names_sort(theo_name *names, int count) {
     return NULL;
 }
 
-int theo_names_find(const theo_name *names, int count, const char *text) {
-    theo_name key = {text, 0};
-    const theo_name *found = count > 0 ? bsearch(&key, names, (size_t)count, sizeof *names, compare) : NULL;
+int theo_names_find(const theo_named_value *names, int count, const char *text) {
+    theo_named_value key = {text, 0};
+    const theo_named_value *found = count > 0 ? bsearch(&key, names, (size_t)count, sizeof *names, compare) : NULL;
     return found ? found->value : -1;
 }

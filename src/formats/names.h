@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct theo_name {
+typedef struct theo_named_value {
     const char *text; /* borrowed */
     int value;
-} theo_name;
+} theo_named_value;
 
 /* Sorts names[count] by text. The text that occurs twice, or NULL. */
-const char *theo_names_sort(theo_name *names, int count);
+const char *theo_names_sort(theo_named_value *names, int count);
 /* Value of that name in a sorted table, or -1. */
-int theo_names_find(const theo_name *names, int count, const char *text);
+int theo_names_find(const theo_named_value *names, int count, const char *text);
 
 #endif

@@ -22,7 +22,7 @@ static bool add_value(writer *w, const theo_value *value, int depth);
 
 /* Does a string key stand twice? True also when that cannot be found out. */
 static bool has_doubles(const theo_value *dict) {
-    theo_name *names = theo_alloc((size_t)dict->count + 1, sizeof *names);
+    theo_named_value *names = theo_alloc((size_t)dict->count + 1, sizeof *names);
     int count = 0;
     if (!names)
         return true;

@@ -17,7 +17,7 @@ typedef struct legacy {
     theo_weights *w;
     size_t at; /* how far the file is read */
     int count;
-    theo_name *index; /* storage keys */
+    theo_named_value *index; /* storage keys */
     const uint8_t **data;
     int64_t *elements;
 } legacy;
@@ -51,7 +51,7 @@ static theo_status check_system(legacy *l, theo_error *err) {
 /* Element types by storage key. */
 typedef struct types {
     int count;
-    const theo_name *index; /* value = theo_dtype */
+    const theo_named_value *index; /* value = theo_dtype */
 } types;
 
 /* Only the tensors tell the type of a storage; a storage that several tensors share comes several times. */
@@ -59,11 +59,11 @@ static theo_status collect_types(legacy *l, const theo_storage *storages, types 
     int count = 0, kept = 0;
     for (const theo_storage *s = storages; s; s = s->next)
         count++;
-    theo_name *index = theo_bump_alloc(&l->w->memory, (size_t)count, sizeof *index);
+    theo_named_value *index = theo_bump_alloc(&l->w->memory, (size_t)count, sizeof *index);
     if (!index)
         return theo_fail(err, THEO_MEMORY, l->w->path, NULL, "out of memory for the storages");
     for (const theo_storage *s = storages; s; s = s->next)
-        index[kept++] = (theo_name){s->key, (int)s->dtype};
+        index[kept++] = (theo_named_value){s->key, (int)s->dtype};
     theo_names_sort(index, count);
     kept = 0;
     for (int i = 0; i < count; i++) {
@@ -94,7 +94,7 @@ static theo_status locate_storages(legacy *l, const theo_value *keys, const type
         l->at += 8;
         if (elements > (map->bytes - l->at) / size)
             return theo_fail(err, THEO_BOUNDS, l->w->path, NULL, "the file ends inside of the storage \"%.80s\"", key);
-        l->index[l->count] = (theo_name){key, l->count};
+        l->index[l->count] = (theo_named_value){key, l->count};
         l->data[l->count] = map->data + l->at;
         l->elements[l->count] = (int64_t)elements;
         l->count++;

@@ -25,7 +25,7 @@ theo_status theo_weights_add(theo_weights *w, const char *name, theo_weight **it
     (*item)->name = theo_bump_text(&w->memory, name, strlen(name));
     if (!(*item)->name)
         return theo_fail(err, THEO_MEMORY, w->path, name, "out of memory for a tensor's name");
-    w->index[w->count] = (theo_name){(*item)->name, w->count};
+    w->index[w->count] = (theo_named_value){(*item)->name, w->count};
     w->count++;
     return THEO_OK;
 }

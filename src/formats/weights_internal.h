@@ -12,13 +12,13 @@ struct theo_weights {
     theo_map map;
     bool mapped; /* map is ours to close */
     bool verify_checksums;
-    theo_pool *pool; /* while the file is opened; may be NULL */
+    theo_pool *pool;  /* while the file is opened; may be NULL */
     theo_bump memory; /* names, items, metadata, config */
     const char *path; /* or the name of a memory block */
     const char *source;
     theo_weight *items;
     int count, capacity;
-    theo_name *index;
+    theo_named_value *index;
     const theo_json *metadata; /* object of strings, or NULL */
     const char *config_json;
 };

@@ -183,7 +183,7 @@ static theo_status read_entry(const reader *r, uint64_t *at, theo_zip_entry *ent
 static theo_status read_directory(reader *r, theo_zip *zip) {
     int count = (int)r->entries;
     theo_zip_entry *entries = theo_bump_alloc(r->memory, r->entries, sizeof *entries);
-    theo_name *index = theo_bump_alloc(r->memory, r->entries, sizeof *index);
+    theo_named_value *index = theo_bump_alloc(r->memory, r->entries, sizeof *index);
     extent *extents = theo_alloc(r->entries + 1, sizeof *extents);
     theo_status status = THEO_OK;
     if (!entries || !index || !extents)
@@ -191,7 +191,7 @@ static theo_status read_directory(reader *r, theo_zip *zip) {
     uint64_t at = r->directory;
     for (int i = 0; i < count && !status; i++) {
         status = read_entry(r, &at, &entries[i], &extents[i]);
-        index[i] = (theo_name){entries[i].name, i};
+        index[i] = (theo_named_value){entries[i].name, i};
     }
     if (!status) {
         const char *twice = theo_names_sort(index, count);

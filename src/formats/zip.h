@@ -25,7 +25,7 @@ typedef struct theo_zip {
     const char *file; /* for messages */
     int count;
     const theo_zip_entry *entries; /* in the order of the directory */
-    const theo_name *index;
+    const theo_named_value *index;
 } theo_zip;
 
 /* Everything lives in `memory`, data pointers point into the archive. THEO_CONTAINER, THEO_UNSUPPORTED (other methods,

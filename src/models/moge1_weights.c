@@ -37,6 +37,9 @@ static theo_status check(const theo_moge1_config *c, const char *path, theo_erro
         return theo_fail(err, THEO_MISSING, path, "head.output_block.0.0.weight", "is missing");
     for (int i = 0; i < c->stages; i++) {
         int hidden = c->hidden * c->width[i];
+        if (c->width[i] < THEO_MOGE_MIN_CHANNELS)
+            return theo_fail(err, THEO_STRUCTURE, path, "model_config", "stage %d makes %d channels: at least %d are needed", i,
+                             c->width[i], THEO_MOGE_MIN_CHANNELS);
         if (c->blocks && c->is_hidden_grouped && (hidden < 32 || hidden % (hidden / 32)))
             return theo_fail(err, THEO_STRUCTURE, path, "model_config",
                              "stage %d: %d channels cannot be cut into %d equal groups for a norm", i, hidden, hidden / 32);

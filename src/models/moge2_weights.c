@@ -89,9 +89,12 @@ static theo_status check_joints(const theo_moge2_config *c, int features, const 
     return THEO_OK;
 }
 
-/* Every norm needs channels that can be cut into its groups. */
-static theo_status check_norms(const theo_moge2_stack_config *s, const char *name, const char *path, theo_error *err) {
-    for (int l = 0; l < THEO_MOGE2_LEVELS; l++)
+/* Every norm needs channels that can be cut into its groups, and every convolution some channels. */
+static theo_status check_stack(const theo_moge2_stack_config *s, const char *name, const char *path, theo_error *err) {
+    for (int l = 0; l < THEO_MOGE2_LEVELS; l++) {
+        if (s->width[l] < THEO_MOGE_MIN_CHANNELS)
+            return theo_fail(err, THEO_STRUCTURE, path, "model_config", "%s has %d channels at level %d: at least %d are needed",
+                             name, s->width[l], l, THEO_MOGE_MIN_CHANNELS);
         for (int i = 0; i < 2 && s->blocks[l]; i++) {
             int channels = i ? s->hidden * s->width[l] : s->width[l];
             if (!theo_moge2_norm_groups(i ? s->hidden_norm : s->in_norm, channels))
@@ -99,15 +102,16 @@ static theo_status check_norms(const theo_moge2_stack_config *s, const char *nam
                                  "%s, level %d: %d channels cannot be cut into %d equal groups for a norm", name, l, channels,
                                  channels / 32);
         }
+    }
     return THEO_OK;
 }
 
 static theo_status check(const theo_moge2_config *c, int features, const char *path, theo_error *err) {
     THEO_TRY(check_joints(c, features, path, err));
-    THEO_TRY(check_norms(&c->neck, "neck", path, err));
+    THEO_TRY(check_stack(&c->neck, "neck", path, err));
     for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
         if (theo_moge2_head_config(c, h))
-            THEO_TRY(check_norms(theo_moge2_head_config(c, h), head_names[h], path, err));
+            THEO_TRY(check_stack(theo_moge2_head_config(c, h), head_names[h], path, err));
     return THEO_OK;
 }
 

@@ -8,7 +8,8 @@
 enum {
     THEO_MOGE_MAX_TAPS = 8,       /* blocks of the backbone whose output is used */
     THEO_MOGE_MAX_BLOCKS = 16,    /* residual blocks in a row */
-    THEO_MOGE_MAX_CHANNELS = 8192 /* of a layer */
+    THEO_MOGE_MAX_CHANNELS = 8192, /* of a layer */
+    THEO_MOGE_MIN_CHANNELS = 8     /* of a map that 3x3 convolutions read */
 };
 
 typedef enum theo_moge_remap {

@@ -185,11 +185,11 @@ static theo_status load(theo_moge *n, theo_packing *packing, const theo_weights 
         status = gather_all(n, &g, text, err);
     theo_free(owned);
     THEO_TRY(status);
-    if (n->generation == THEO_MOGE_2)
-        THEO_TRY(theo_moge2_make_fold(n->two, weights, level, err));
     THEO_TRY(theo_packing_run(packing, weights, level, pool, err));
     if (n->generation == THEO_MOGE_1)
         THEO_TRY(theo_moge1_join(n->one, level, err));
+    else
+        THEO_TRY(theo_moge2_make_fold(n->two, weights, level, err));
     count_tensors(n, packing, weights);
     describe(n);
     return THEO_OK;

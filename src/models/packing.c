@@ -215,8 +215,23 @@ static void run_job(void *context, int task, int worker) {
     pthread_mutex_unlock(&w->mutex);
 }
 
+/* Tensors may be views of little memory, each of any size: a small file must not ask for all of the machine's. */
+static theo_status check_claims(const theo_packing *packing, const theo_weights *weights, theo_error *err) {
+    enum { TIMES = 8 }; /* of the file's size */
+    static const double least = 64 << 20;
+    double claimed = 0, file = (double)theo_weights_file_bytes(weights);
+    for (int i = 0; i < packing->count; i++)
+        claimed += (double)packing->jobs[i].weight->elements * (double)sizeof(float);
+    if (claimed <= least || claimed <= TIMES * file)
+        return THEO_OK;
+    return theo_fail(err, THEO_BOUNDS, theo_weights_path(weights), NULL,
+                     "the tensors claim to be %.0f MB, the file has %.3f MB: more than %d times that is not believed",
+                     claimed / 1e6, file / 1e6, TIMES);
+}
+
 theo_status theo_packing_run(const theo_packing *packing, const theo_weights *weights, theo_cpu level, theo_pool *pool,
                              theo_error *err) {
+    THEO_TRY(check_claims(packing, weights, err));
     int threads = theo_pool_threads(pool);
     work w = {.packing = packing, .weights = weights, .level = level, .failed_job = packing->count};
     w.scratch = packing->is_out_of_memory ? NULL : theo_alloc((size_t)threads, sizeof *w.scratch);
