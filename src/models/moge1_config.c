@@ -24,21 +24,17 @@ static theo_status read_widths(theo_moge1_config *c, const theo_json *value, con
     return THEO_OK;
 }
 
-/* Of the two a range of areas in pixels is the older form. */
+/* A range of areas in pixels is the older form. */
 static theo_status read_tokens(theo_moge_config *c, const theo_json *root, const theo_moge_place *at) {
-    static const char areas_key[] = "trained_area_range", tokens_key[] = "num_tokens_range";
-    const theo_json *areas = theo_json_get(root, areas_key), *tokens = theo_json_get(root, tokens_key);
-    int low, high;
-    if (theo_moge_is_null(tokens) && !theo_moge_is_null(areas)) {
-        THEO_TRY(theo_moge_read_int(&low, theo_json_at(areas, 0), 250000, PATCH_AREA, LARGEST_AREA, at, areas_key));
-        THEO_TRY(theo_moge_read_int(&high, theo_json_at(areas, 1), 500000, low, LARGEST_AREA, at, areas_key));
-        c->min_tokens = low / PATCH_AREA;
-        c->max_tokens = high / PATCH_AREA;
-        return THEO_OK;
-    }
-    THEO_TRY(theo_moge_read_int(&c->min_tokens, theo_json_at(tokens, 0), 1200, 1, LARGEST_AREA / PATCH_AREA, at, tokens_key));
-    return theo_moge_read_int(&c->max_tokens, theo_json_at(tokens, 1), 2500, c->min_tokens, LARGEST_AREA / PATCH_AREA, at,
-                              tokens_key);
+    int tokens[2] = {1200, 2500}, areas[2] = {0};
+    bool has_tokens, has_areas;
+    THEO_TRY(theo_moge_read_range(&has_tokens, tokens, root, "num_tokens_range", 1, LARGEST_AREA / PATCH_AREA, at));
+    THEO_TRY(theo_moge_read_range(&has_areas, areas, root, "trained_area_range", PATCH_AREA, LARGEST_AREA, at));
+    for (int i = 0; i < 2 && has_areas && !has_tokens; i++)
+        tokens[i] = areas[i] / PATCH_AREA;
+    c->min_tokens = tokens[0];
+    c->max_tokens = tokens[1];
+    return THEO_OK;
 }
 
 /* A number that must be the one that this program can do. */
@@ -108,7 +104,7 @@ theo_status theo_moge1_config_guess(theo_moge1_config *c, theo_moge_config *comm
     while (c->stages < THEO_MOGE1_MAX_STAGES &&
            (size = size_of(weights, theo_name("head.upsample_blocks.%d.0.0.weight", c->stages), 1)) > 0)
         c->width[c->stages++] = size;
-    while (c->blocks < THEO_MOGE_MAX_BLOCKS &&
+    while (c->stages && c->blocks < THEO_MOGE_MAX_BLOCKS &&
            (size = size_of(weights, theo_name("head.upsample_blocks.0.%d.layers.2.weight", c->blocks + 1), 0)) > 0) {
         c->blocks++;
         c->hidden = size > c->width[0] ? size / c->width[0] : 1;

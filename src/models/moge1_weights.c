@@ -81,7 +81,7 @@ static void free_output(theo_moge1_output *o) {
     theo_free_aligned(o->conv_bias);
     theo_free_aligned(o->last);
     theo_free_aligned(o->last_bias);
-    *o = (theo_moge1_output){NULL};
+    *o = (theo_moge1_output){.conv = NULL};
 }
 
 /* Their first layers read the same map: one above the other. Each last layer reads its own half of what these give. */

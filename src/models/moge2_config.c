@@ -127,10 +127,12 @@ static theo_status read_config(theo_moge2_config *c, theo_moge_config *common, c
     c->has_scale = !theo_moge_is_null(theo_json_get(root, "scale_head"));
     at.part = "";
     THEO_TRY(theo_moge_read_remap(common, root, &at));
-    const theo_json *range = theo_json_get(root, "num_tokens_range");
-    THEO_TRY(theo_moge_read_int(&common->min_tokens, theo_json_at(range, 0), 1200, 1, LARGEST_TOKENS, &at, "num_tokens_range"));
-    return theo_moge_read_int(&common->max_tokens, theo_json_at(range, 1), 3600, common->min_tokens, LARGEST_TOKENS, &at,
-                              "num_tokens_range");
+    int tokens[2] = {1200, 3600};
+    bool is_given;
+    THEO_TRY(theo_moge_read_range(&is_given, tokens, root, "num_tokens_range", 1, LARGEST_TOKENS, &at));
+    common->min_tokens = tokens[0];
+    common->max_tokens = tokens[1];
+    return THEO_OK;
 }
 
 /* ---------------------------------------------------------------- from shapes */

@@ -46,6 +46,22 @@ theo_status theo_moge_read_int(int *out, const theo_json *value, int absent, int
     return THEO_OK;
 }
 
+theo_status theo_moge_read_range(bool *is_there, int range[2], const theo_json *object, const char *key, int lowest, int highest,
+                                 const theo_moge_place *at) {
+    const theo_json *value = theo_json_get(object, key);
+    *is_there = !theo_moge_is_null(value);
+    if (!*is_there)
+        return THEO_OK;
+    int low, high;
+    if (value->type != THEO_JSON_ARRAY || value->count != 2)
+        return theo_moge_wrong(at, key, "a list of two whole numbers");
+    THEO_TRY(theo_moge_read_int(&low, theo_json_at(value, 0), lowest, lowest, highest, at, key));
+    THEO_TRY(theo_moge_read_int(&high, theo_json_at(value, 1), highest, low, highest, at, key));
+    range[0] = low;
+    range[1] = high;
+    return THEO_OK;
+}
+
 theo_status theo_moge_read_name(int *which, const theo_json *object, const char *key, const char *absent,
                                 const char *const *names, const theo_moge_place *at) {
     const theo_json *value = theo_json_get(object, key);

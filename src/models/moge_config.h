@@ -43,6 +43,9 @@ theo_status theo_moge_unsupported(const theo_moge_place *at, const char *key, co
 /* A whole number in [low, high]; `absent` where there is none. */
 theo_status theo_moge_read_int(int *out, const theo_json *value, int absent, int low, int high, const theo_moge_place *at,
                                const char *key);
+/* [low, high], both in [lowest, highest]; false and untouched where the member is not there. */
+theo_status theo_moge_read_range(bool *is_there, int range[2], const theo_json *object, const char *key, int lowest, int highest,
+                                 const theo_moge_place *at);
 /* Which of `names` (up to a NULL) the member is; `absent` stands for what is not there. Others are unsupported. */
 theo_status theo_moge_read_name(int *which, const theo_json *object, const char *key, const char *absent,
                                 const char *const *names, const theo_moge_place *at);
