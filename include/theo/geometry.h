@@ -72,7 +72,7 @@ THEO_API theo_status theo_fit_essential(const float *xy_a, const float *xy_b, in
 typedef struct theo_camera_pose {
     double R[9], t[3]; /* X_camera = R X + t */
     int inlier_count;
-    double inlier_rms; /* pixels */
+    double inlier_rms; /* pixels: root mean square of the inliers' reprojection errors */
     bool found;
     const char *reason; /* static string when not found, else NULL */
 } theo_camera_pose;
@@ -80,8 +80,8 @@ typedef struct theo_camera_pose {
 /* Pose of a camera from points xyz [count, 3] and where it sees them, xy [count, 2]: samples of three points (P3P), reprojection
  * error against the threshold (NULL options: 5 pixels, 500 iterations, confidence 0.9999), then Levenberg-Marquardt on the
  * reprojection error of the inliers, begun from the pose of the best sample. Points that are not finite are passed over. Not
- * found when fewer than 4 points are left, they lie on a line or in one place, no pose has 6 inliers, or the inliers' error stays
- * above the threshold. inliers: [count] 0 | 1, may be NULL. */
+ * found when fewer than 4 points are left, no pose has 6 inliers, or the points or the inliers lie on a line or in one place.
+ * inliers: [count] 0 | 1, may be NULL. */
 THEO_API theo_status theo_fit_pose(const float *xyz, const float *xy, int count, const theo_intrinsics *camera,
                                    const theo_ransac_options *options, theo_camera_pose *pose, uint8_t *inliers, theo_error *err);
 

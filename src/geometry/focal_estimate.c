@@ -65,7 +65,8 @@ theo_status theo_focal_weiszfeld(const theo_point_map *map, double *focal, theo_
             for (int x = 0; x < w; x++, p += 3) {
                 double a[2], u = x - w / 2.0, v = y - h / 2.0;
                 on_plane(p, a);
-                double weight = step ? 1 / fmax(hypot(u - f * a[0], v - f * a[1]), 1e-8) : 1;
+                double du = u - f * a[0], dv = v - f * a[1];
+                double weight = step ? 1 / fmax(sqrt(du * du + dv * dv), 1e-8) : 1;
                 above += weight * (a[0] * u + a[1] * v);
                 below += weight * (a[0] * a[0] + a[1] * a[1]);
             }

@@ -153,7 +153,7 @@ static theo_status viewer_camera(const theo_pair_maps *m, const theo_pair_pose_o
 
 theo_status theo_pair_pose_pairviewer(const theo_pair_maps *m, const theo_pair_pose_options *o, theo_pair_solution *pose,
                                       theo_pair_view_facts *facts, theo_error *err) {
-    theo_pair_view_facts own;
+    theo_pair_view_facts own = {.reference = 0};
     facts = facts ? facts : &own;
     *pose = (theo_pair_solution){.found = false};
     THEO_TRY(viewer_focals(m, o, pose->focal, err));

@@ -4,6 +4,7 @@
 #include "geometry/linalg.h"
 #include "geometry/p3p.h"
 #include "geometry/ransac.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -120,16 +121,15 @@ static void move(const void *context, const double *state, const double *step, d
         moved[9 + k] = state[9 + k] + step[3 + k];
 }
 
-/* Improves the pose on the chosen points; their root mean square error. */
-static double refine(const fit *f, placement *p, int steps) {
+/* Improves the pose on the chosen points. Their error can only fall. */
+static void refine(const fit *f, placement *p, int steps) {
     theo_minimisation problem = {.parameters = 6, .state_size = 12, .context = f, .evaluate = evaluate, .move = move};
     double state[12];
     memcpy(state, p->R, sizeof p->R);
     memcpy(state + 9, p->t, sizeof p->t);
-    double cost = theo_minimise(&problem, state, steps);
+    theo_minimise(&problem, state, steps);
     memcpy(p->R, state, sizeof p->R);
     memcpy(p->t, state + 9, sizeof p->t);
-    return sqrt(cost / f->chosen_count);
 }
 
 /* ---------------------------------------------------------------- samples */
@@ -192,6 +192,32 @@ static bool search(fit *f, const theo_ransac_options *o, placement *best) {
 
 /* ---------------------------------------------------------------- the whole */
 
+static double rms_of_chosen(const fit *f, const placement *p) {
+    double sum = 0;
+    for (int i = 0; i < f->chosen_count; i++)
+        sum += error2(f, p, &f->points[f->chosen[i]]);
+    return sqrt(sum / f->chosen_count);
+}
+
+/* Are the chosen points no further from a line than single precision rounds them? A turn about the line then changes nothing that
+ * is seen, and the pose is one of many. */
+static bool lie_on_a_line(const fit *f) {
+    double mean[3] = {0}, scatter[9] = {0}, spread[3], axes[9], size = 0;
+    for (int i = 0; i < f->chosen_count; i++) {
+        const double *world = f->points[f->chosen[i]].world;
+        size += theo_vec3_dot(world, world);
+        for (int k = 0; k < 3; k++)
+            mean[k] += world[k] / f->chosen_count;
+    }
+    for (int i = 0; i < f->chosen_count; i++)
+        for (int row = 0; row < 3; row++)
+            for (int column = 0; column < 3; column++)
+                scatter[3 * row + column] +=
+                    (f->points[f->chosen[i]].world[row] - mean[row]) * (f->points[f->chosen[i]].world[column] - mean[column]);
+    theo_eigen_symmetric(3, scatter, spread, axes);
+    return spread[1] <= (double)FLT_EPSILON * (double)FLT_EPSILON * size;
+}
+
 static const char *solve(fit *f, const theo_ransac_options *o, theo_camera_pose *out) {
     placement p;
     if (f->count <= SAMPLE)
@@ -199,22 +225,21 @@ static const char *solve(fit *f, const theo_ransac_options *o, theo_camera_pose 
     if (!search(f, o, &p))
         return "no three points determine a pose: they lie on a line, or in one place";
     choose(f, &p, f->count);
-    double rms = INFINITY;
     for (int i = 0; i < RESELECTIONS && f->chosen_count >= LEAST_INLIERS; i++) {
         int before = f->chosen_count;
-        rms = refine(f, &p, REFINE_STEPS);
+        refine(f, &p, REFINE_STEPS);
         choose(f, &p, f->count);
         if (f->chosen_count == before && i)
             break;
     }
     if (f->chosen_count < LEAST_INLIERS)
         return "no pose agrees with six points";
-    if (!(rms <= o->threshold))
-        return "the points that agree with the pose do so only loosely: their mean error is above the threshold";
+    if (lie_on_a_line(f))
+        return "the points that agree with a pose lie on a line: any turn about it agrees with them as well";
     memcpy(out->R, p.R, sizeof p.R);
     memcpy(out->t, p.t, sizeof p.t);
     out->inlier_count = f->chosen_count;
-    out->inlier_rms = rms;
+    out->inlier_rms = rms_of_chosen(f, &p);
     out->found = true;
     return NULL;
 }
@@ -229,15 +254,15 @@ static bool is_finite(const float *x, int count) {
 /* The finite points; the scored ones, a fixed random choice, come first. */
 static int gather_points(correspondence *to, const float *xyz, const float *xy, int count) {
     int n = 0;
-    for (int i = 0; i < count; i++) {
-        if (!is_finite(xyz + 3 * i, 3) || !is_finite(xy + 2 * i, 2))
+    for (int i = 0; i < count; i++, xyz += 3, xy += 2) {
+        if (!is_finite(xyz, 3) || !is_finite(xy, 2))
             continue;
         correspondence *c = &to[n++];
         c->index = i;
         for (int k = 0; k < 3; k++)
-            c->world[k] = (double)xyz[3 * i + k];
+            c->world[k] = (double)xyz[k];
         for (int k = 0; k < 2; k++)
-            c->pixel[k] = (double)xy[2 * i + k];
+            c->pixel[k] = (double)xy[k];
     }
     theo_random random = {0};
     for (int i = 0; i < MOST_SCORED && i < n && n > MOST_SCORED; i++) {

@@ -67,6 +67,7 @@ static void recovers(int count, bool flat, double noise, int bad, double degrees
         counted += inliers[i];
         CHECK(!bad || i % bad || !inliers[i]);
     }
+    CHECK(pose.inlier_rms <= noise + 0.01);
     CHECK(counted == pose.inlier_count && counted >= (bad ? count - count / bad - 1 : count));
 }
 
@@ -110,6 +111,14 @@ static void test_degenerate(void) {
     has_none(100);
     for (int i = 0; i < 300; i++)
         xyz[i] = (float)(i / 3) * 0.01f; /* a line */
+    has_none(100);
+    for (int i = 0; i < 100; i++) { /* a line that single precision rounds: every point agrees with many poses */
+        const double at = 0.02 * i - 1, X[3] = {0.3 - 0.7 * at, 0.1 + 0.9 * at, 3 + 0.4 * at};
+        for (int k = 0; k < 3; k++)
+            xyz[3 * i + k] = (float)X[k];
+        xy[2 * i] = (float)(camera.fx * X[0] / X[2] + camera.cx);
+        xy[2 * i + 1] = (float)(camera.fy * X[1] / X[2] + camera.cy);
+    }
     has_none(100);
     for (int i = 0; i < 300; i++)
         xyz[i] = NAN;
