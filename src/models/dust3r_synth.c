@@ -4,6 +4,7 @@
 #include "formats/text.h"
 #include "models/dust3r.h"
 #include "models/formula.h"
+#include "models/maker.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +15,6 @@ typedef struct layout {
     theo_dust3r_config config;
     int mlp_ratio, layer_dims[THEO_DPT_TAPS], feature_dim, last_dims[2];
 } layout;
-
-typedef struct maker {
-    theo_array *arrays;
-    int count;
-    theo_bump *memory;
-    bool failed; /* out of memory, or too many tensors */
-} maker;
 
 /* ---------------------------------------------------------------- tensors */
 
@@ -39,108 +33,64 @@ static void fill(float *data, size_t elements, const char *name, int rank, const
         data[i] = (float)(base + theo_formula_value(seed, i) * scale);
 }
 
-static void make(maker *m, const char *name, int rank, const int64_t *shape) {
-    if (m->failed || m->count == MOST_TENSORS) {
-        m->failed = true;
-        return;
-    }
-    theo_array *a = &m->arrays[m->count++];
-    *a = (theo_array){.dtype = THEO_DTYPE_F32, .rank = rank};
-    size_t elements = 1;
-    for (int i = 0; i < rank; i++) {
-        a->shape[i] = shape[i];
-        elements *= (size_t)shape[i];
-    }
-    float *data = theo_bump_alloc(m->memory, elements, sizeof(float));
-    a->name = theo_bump_text(m->memory, name, strlen(name));
-    a->data = data;
-    m->failed = !data || !a->name;
-    if (!m->failed)
-        fill(data, elements, name, rank, shape);
+static void make_self(theo_maker *m, const char *block, int c, int hidden) {
+    theo_make_linear(m, theo_name("%s.attn.qkv", block).text, 3 * c, c);
+    theo_make_linear(m, theo_name("%s.attn.proj", block).text, c, c);
+    theo_make_linear(m, theo_name("%s.mlp.fc1", block).text, hidden, c);
+    theo_make_linear(m, theo_name("%s.mlp.fc2", block).text, c, hidden);
 }
 
-static void make_bias(maker *m, const char *stem, int out) {
-    make(m, theo_name("%s.bias", stem).text, 1, (int64_t[]){out});
-}
-
-static void make_linear(maker *m, const char *stem, int out, int in) {
-    make(m, theo_name("%s.weight", stem).text, 2, (int64_t[]){out, in});
-    make_bias(m, stem, out);
-}
-
-/* first, second: the first two dimensions, as the file has them. */
-static void make_kernel(maker *m, const char *stem, int first, int second, int side) {
-    make(m, theo_name("%s.weight", stem).text, 4, (int64_t[]){first, second, side, side});
-}
-
-static void make_conv(maker *m, const char *stem, int out, int in, int side) {
-    make_kernel(m, stem, out, in, side);
-    make_bias(m, stem, out);
-}
-
-static void make_norm(maker *m, const char *stem, int width) {
-    make(m, theo_name("%s.weight", stem).text, 1, (int64_t[]){width});
-    make_bias(m, stem, width);
-}
-
-static void make_self(maker *m, const char *block, int c, int hidden) {
-    make_linear(m, theo_name("%s.attn.qkv", block).text, 3 * c, c);
-    make_linear(m, theo_name("%s.attn.proj", block).text, c, c);
-    make_linear(m, theo_name("%s.mlp.fc1", block).text, hidden, c);
-    make_linear(m, theo_name("%s.mlp.fc2", block).text, c, hidden);
-}
-
-static void make_trunk(maker *m, const layout *l) {
+static void make_trunk(theo_maker *m, const layout *l) {
     const theo_dust3r_config *c = &l->config;
-    make(m, "mask_token", 3, (int64_t[]){1, 1, c->dec_width});
-    make_conv(m, "patch_embed.proj", c->enc_width, 3, THEO_DUST3R_PATCH);
+    theo_make(m, "mask_token", 3, (int64_t[]){1, 1, c->dec_width});
+    theo_make_conv(m, "patch_embed.proj", c->enc_width, 3, THEO_DUST3R_PATCH);
     for (int i = 0; i < c->enc_depth; i++) {
         theo_tensor_name block = theo_name("enc_blocks.%d", i);
         make_self(m, block.text, c->enc_width, l->mlp_ratio * c->enc_width);
         for (int k = 1; k <= 2; k++)
-            make_norm(m, theo_name("%s.norm%d", block.text, k).text, c->enc_width);
+            theo_make_norm(m, theo_name("%s.norm%d", block.text, k).text, c->enc_width);
     }
-    make_norm(m, "enc_norm", c->enc_width);
-    make_linear(m, "decoder_embed", c->dec_width, c->enc_width);
+    theo_make_norm(m, "enc_norm", c->enc_width);
+    theo_make_linear(m, "decoder_embed", c->dec_width, c->enc_width);
     for (int i = 0; i < 2 * c->dec_depth; i++) {
         static const char *const projections[] = {"projq", "projk", "projv", "proj"}, *const norms[] = {"1", "2", "3", "_y"};
         theo_tensor_name block = theo_name("dec_blocks%s.%d", i < c->dec_depth ? "" : "2", i % c->dec_depth);
         make_self(m, block.text, c->dec_width, l->mlp_ratio * c->dec_width);
         for (int k = 0; k < 4; k++) {
-            make_linear(m, theo_name("%s.cross_attn.%s", block.text, projections[k]).text, c->dec_width, c->dec_width);
-            make_norm(m, theo_name("%s.norm%s", block.text, norms[k]).text, c->dec_width);
+            theo_make_linear(m, theo_name("%s.cross_attn.%s", block.text, projections[k]).text, c->dec_width, c->dec_width);
+            theo_make_norm(m, theo_name("%s.norm%s", block.text, norms[k]).text, c->dec_width);
         }
     }
-    make_norm(m, "dec_norm", c->dec_width);
+    theo_make_norm(m, "dec_norm", c->dec_width);
 }
 
-static void make_dpt(maker *m, const layout *l, const char *head) {
+static void make_dpt(theo_maker *m, const layout *l, const char *head) {
     int f = l->feature_dim;
     for (int i = 0; i < THEO_DPT_TAPS; i++) {
         int d = l->layer_dims[i], tap = i ? l->config.dec_width : l->config.enc_width;
         const int sides[THEO_DPT_TAPS] = {4, 2, 0, 3};
-        make_conv(m, theo_name("%s.act_postprocess.%d.0", head, i).text, d, tap, 1);
+        theo_make_conv(m, theo_name("%s.act_postprocess.%d.0", head, i).text, d, tap, 1);
         if (sides[i])
-            make_conv(m, theo_name("%s.act_postprocess.%d.1", head, i).text, d, d, sides[i]);
-        make_kernel(m, theo_name("%s.scratch.layer%d_rn", head, i + 1).text, f, d, 3);
+            theo_make_conv(m, theo_name("%s.act_postprocess.%d.1", head, i).text, d, d, sides[i]);
+        theo_make_kernel(m, theo_name("%s.scratch.layer%d_rn", head, i + 1).text, f, d, 3);
         theo_tensor_name fusion = theo_name("%s.scratch.refinenet%d", head, i + 1);
-        make_conv(m, theo_name("%s.out_conv", fusion.text).text, f, f, 1);
+        theo_make_conv(m, theo_name("%s.out_conv", fusion.text).text, f, f, 1);
         for (int k = 0; k < 4; k++)
-            make_conv(m, theo_name("%s.resConfUnit%d.conv%d", fusion.text, 1 + k / 2, 1 + k % 2).text, f, f, 3);
+            theo_make_conv(m, theo_name("%s.resConfUnit%d.conv%d", fusion.text, 1 + k / 2, 1 + k % 2).text, f, f, 3);
     }
-    make_conv(m, theo_name("%s.head.0", head).text, l->last_dims[0], f, 3);
-    make_conv(m, theo_name("%s.head.2", head).text, l->last_dims[1], l->last_dims[0], 3);
-    make_conv(m, theo_name("%s.head.4", head).text, THEO_DUST3R_CHANNELS, l->last_dims[1], 1);
+    theo_make_conv(m, theo_name("%s.head.0", head).text, l->last_dims[0], f, 3);
+    theo_make_conv(m, theo_name("%s.head.2", head).text, l->last_dims[1], l->last_dims[0], 3);
+    theo_make_conv(m, theo_name("%s.head.4", head).text, THEO_DUST3R_CHANNELS, l->last_dims[1], 1);
 }
 
-static void make_all(maker *m, const layout *l) {
+static void make_all(theo_maker *m, const layout *l) {
     make_trunk(m, l);
     for (int v = 1; v <= THEO_DUST3R_VIEWS; v++)
         if (l->config.head == THEO_DUST3R_DPT)
             make_dpt(m, l, theo_name("downstream_head%d.dpt", v).text);
         else
-            make_linear(m, theo_name("downstream_head%d.proj", v).text,
-                        THEO_DUST3R_CHANNELS * THEO_DUST3R_PATCH * THEO_DUST3R_PATCH, l->config.dec_width);
+            theo_make_linear(m, theo_name("downstream_head%d.proj", v).text,
+                             THEO_DUST3R_CHANNELS * THEO_DUST3R_PATCH * THEO_DUST3R_PATCH, l->config.dec_width);
 }
 
 /* ---------------------------------------------------------------- configurations */
@@ -266,12 +216,12 @@ theo_status theo_dust3r_synthesize(theo_dust3r_synthetic *made, theo_bump *memor
                          "this version of the library does not know how to make its checkpoint");
     if (config)
         THEO_TRY(read_layout(&l, config, text, err));
-    maker m = {.memory = memory, .arrays = theo_bump_alloc(memory, MOST_TENSORS, sizeof *m.arrays)};
+    theo_maker m = theo_maker_new(memory, MOST_TENSORS, fill);
     const char *config_json = settings_text(&l, memory, "{\n", &json, "\n}\n");
     const char *call = settings_text(&l, memory, "AsymmetricCroCo3DStereo(", &python, ")");
-    if (m.arrays && config_json && call)
+    if (config_json && call)
         make_all(&m, &l);
-    if (!m.arrays || !config_json || !call || m.failed)
+    if (!config_json || !call || m.failed)
         return theo_fail(err, THEO_MEMORY, NULL, name, "out of memory for its tensors");
     *made = (theo_dust3r_synthetic){m.arrays, m.count, config_json, call};
     return THEO_OK;

@@ -18,25 +18,25 @@ bool theo_moge1_published(theo_moge_backbone *b, theo_moge_config *common, theo_
     return true;
 }
 
-void theo_moge1_make(theo_moge_maker *m, int width, const theo_moge_config *common, const theo_moge1_config *c) {
+void theo_moge1_make(theo_maker *m, int width, const theo_moge_config *common, const theo_moge1_config *c) {
     int in = common->features;
     for (int i = 0; i < common->tap_count; i++)
-        theo_moge_make_conv(m, in, width, 1, theo_name("head.projects.%d", i).text);
+        theo_make_conv(m, theo_name("head.projects.%d", i).text, in, width, 1);
     for (int i = 0; i < c->stages; in = c->width[i++]) {
         int d = c->width[i], hidden = c->hidden * d;
         theo_tensor_name stem = theo_name("head.upsample_blocks.%d", i);
-        theo_moge_make_transposed(m, in + 2, d, theo_name("%s.0.0", stem.text).text);
-        theo_moge_make_conv(m, d, d, 3, theo_name("%s.0.1", stem.text).text);
+        theo_moge_make_transposed(m, theo_name("%s.0.0", stem.text).text, in + 2, d);
+        theo_make_conv(m, theo_name("%s.0.1", stem.text).text, d, d, 3);
         for (int j = 1; j <= c->blocks; j++) {
-            theo_moge_make_norm(m, d, theo_name("%s.%d.layers.0", stem.text, j).text);
-            theo_moge_make_conv(m, hidden, d, 3, theo_name("%s.%d.layers.2", stem.text, j).text);
-            theo_moge_make_norm(m, hidden, theo_name("%s.%d.layers.3", stem.text, j).text);
-            theo_moge_make_conv(m, d, hidden, 3, theo_name("%s.%d.layers.5", stem.text, j).text);
+            theo_make_norm(m, theo_name("%s.%d.layers.0", stem.text, j).text, d);
+            theo_make_conv(m, theo_name("%s.%d.layers.2", stem.text, j).text, hidden, d, 3);
+            theo_make_norm(m, theo_name("%s.%d.layers.3", stem.text, j).text, hidden);
+            theo_make_conv(m, theo_name("%s.%d.layers.5", stem.text, j).text, d, hidden, 3);
         }
     }
     for (int i = 0; i < 2; i++) {
-        theo_moge_make_conv(m, c->last_channels, in + 2, 3, theo_name("head.output_block.%d.0", i).text);
-        theo_moge_make_conv(m, i ? 1 : 3, c->last_channels, 1, theo_name("head.output_block.%d.2", i).text);
+        theo_make_conv(m, theo_name("head.output_block.%d.0", i).text, c->last_channels, in + 2, 3);
+        theo_make_conv(m, theo_name("head.output_block.%d.2", i).text, i ? 1 : 3, c->last_channels, 1);
     }
 }
 

@@ -201,11 +201,9 @@ theo_status theo_moge2_config_parse(theo_moge2_config *config, theo_moge_config 
     *common = (theo_moge_config){.tap_count = 0};
     theo_bump memory = {0};
     const theo_json *root;
-    theo_status status = theo_json_parse(&root, &memory, text, strlen(text), &(theo_json_options){.file = file}, err);
-    if (!status) {
-        const theo_json *inner = theo_json_get(root, "model_config");
-        status = read_config(config, common, inner ? inner : root, depth, file, err);
-    }
+    theo_status status = theo_moge_config_root(&root, &memory, text, file, err);
+    if (!status)
+        status = read_config(config, common, root, depth, file, err);
     theo_bump_free(&memory);
     return status;
 }

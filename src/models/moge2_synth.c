@@ -8,42 +8,42 @@ static const char *const head_names[THEO_MOGE_HEADS] = {"points_head", "normal_h
 
 /* ---------------------------------------------------------------- tensors */
 
-static void make_stack(theo_moge_maker *m, const char *name, const theo_moge2_stack_config *s) {
+static void make_stack(theo_maker *m, const char *name, const theo_moge2_stack_config *s) {
     for (int l = 0; l < THEO_MOGE2_LEVELS; l++)
-        theo_moge_make_conv(m, s->width[l], s->in[l], 1, theo_name("%s.input_blocks.%d", name, l).text);
+        theo_make_conv(m, theo_name("%s.input_blocks.%d", name, l).text, s->width[l], s->in[l], 1);
     for (int l = 0; l < THEO_MOGE2_LEVELS - 1; l++) {
         int next = s->width[l + 1], in = s->width[l];
         if (s->is_transposed[l]) {
-            theo_moge_make_transposed(m, in, next, theo_name("%s.resamplers.%d.0", name, l).text);
+            theo_moge_make_transposed(m, theo_name("%s.resamplers.%d.0", name, l).text, in, next);
             in = next;
         }
-        theo_moge_make_conv(m, next, in, 3, theo_name("%s.resamplers.%d.1", name, l).text);
+        theo_make_conv(m, theo_name("%s.resamplers.%d.1", name, l).text, next, in, 3);
     }
     for (int l = 0; l < THEO_MOGE2_LEVELS; l++)
         for (int j = 0; j < s->blocks[l]; j++) {
             theo_tensor_name block = theo_name("%s.res_blocks.%d.%d", name, l, j);
             int width = s->width[l], hidden = s->hidden * width;
             if (theo_moge2_norm_has_affine(s->in_norm))
-                theo_moge_make_norm(m, width, theo_name("%s.layers.0", block.text).text);
-            theo_moge_make_conv(m, hidden, width, 3, theo_name("%s.layers.2", block.text).text);
+                theo_make_norm(m, theo_name("%s.layers.0", block.text).text, width);
+            theo_make_conv(m, theo_name("%s.layers.2", block.text).text, hidden, width, 3);
             if (theo_moge2_norm_has_affine(s->hidden_norm))
-                theo_moge_make_norm(m, hidden, theo_name("%s.layers.3", block.text).text);
-            theo_moge_make_conv(m, width, hidden, 3, theo_name("%s.layers.5", block.text).text);
+                theo_make_norm(m, theo_name("%s.layers.3", block.text).text, hidden);
+            theo_make_conv(m, theo_name("%s.layers.5", block.text).text, width, hidden, 3);
         }
     for (int l = 0; l < THEO_MOGE2_LEVELS; l++)
         if (s->out[l])
-            theo_moge_make_conv(m, s->out[l], s->width[l], 1, theo_name("%s.output_blocks.%d", name, l).text);
+            theo_make_conv(m, theo_name("%s.output_blocks.%d", name, l).text, s->out[l], s->width[l], 1);
 }
 
-void theo_moge2_make(theo_moge_maker *m, int width, const theo_moge_config *common, const theo_moge2_config *c) {
+void theo_moge2_make(theo_maker *m, int width, const theo_moge_config *common, const theo_moge2_config *c) {
     for (int i = 0; i < common->tap_count; i++)
-        theo_moge_make_conv(m, common->features, width, 1, theo_name("encoder.output_projections.%d", i).text);
+        theo_make_conv(m, theo_name("encoder.output_projections.%d", i).text, common->features, width, 1);
     make_stack(m, "neck", &c->neck);
     for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
         if (theo_moge2_head_config(c, h))
             make_stack(m, head_names[h], theo_moge2_head_config(c, h));
     for (int i = 0; c->has_scale && i < 3; i++)
-        theo_moge_make_linear(m, i < 2 ? width : 1, width, theo_name("scale_head.%d", 2 * i).text);
+        theo_make_linear(m, theo_name("scale_head.%d", 2 * i).text, i < 2 ? width : 1, width);
 }
 
 /* ---------------------------------------------------------------- configurations */

@@ -10,6 +10,14 @@ const char *theo_moge_remap_name(theo_moge_remap remap) {
     return remaps[remap];
 }
 
+theo_status theo_moge_config_root(const theo_json **root, theo_bump *memory, const char *text, const char *file,
+                                  theo_error *err) {
+    THEO_TRY(theo_json_parse(root, memory, text, strlen(text), &(theo_json_options){.file = file}, err));
+    const theo_json *inner = theo_json_get(*root, "model_config");
+    *root = inner ? inner : *root;
+    return THEO_OK;
+}
+
 bool theo_moge_is_null(const theo_json *value) {
     return !value || value->type == THEO_JSON_NULL;
 }

@@ -6,8 +6,8 @@
 #include <theo/theo.h>
 
 enum {
-    THEO_MOGE_MAX_TAPS = 8,       /* blocks of the backbone whose output is used */
-    THEO_MOGE_MAX_BLOCKS = 16,    /* residual blocks in a row */
+    THEO_MOGE_MAX_TAPS = 8,        /* blocks of the backbone whose output is used */
+    THEO_MOGE_MAX_BLOCKS = 16,     /* residual blocks in a row */
     THEO_MOGE_MAX_CHANNELS = 8192, /* of a layer */
     THEO_MOGE_MIN_CHANNELS = 8     /* of a map that 3x3 convolutions read */
 };
@@ -27,6 +27,9 @@ typedef struct theo_moge_config {
 } theo_moge_config;
 
 const char *theo_moge_remap_name(theo_moge_remap remap);
+
+/* model_config of that text, which is an object that holds it, or it itself. */
+theo_status theo_moge_config_root(const theo_json **root, theo_bump *memory, const char *text, const char *file, theo_error *err);
 
 /* ---- reading. Where one is in the configuration, for messages: model_config.PART.KEY, or model_config.KEY with part "". */
 

@@ -65,72 +65,36 @@ static void fill(float *data, size_t elements, const char *name, int rank, const
 
 /* ---------------------------------------------------------------- tensors */
 
-static void make(theo_moge_maker *m, int rank, const int64_t *shape, const char *name) {
-    if (m->failed || m->count == MOST_TENSORS) {
-        m->failed = true;
-        return;
-    }
-    theo_array *a = &m->arrays[m->count++];
-    *a = (theo_array){.dtype = THEO_DTYPE_F32, .rank = rank};
-    size_t elements = 1;
-    for (int i = 0; i < rank; i++) {
-        a->shape[i] = shape[i];
-        elements *= (size_t)shape[i];
-    }
-    float *data = theo_bump_alloc(m->memory, elements, sizeof(float));
-    a->name = theo_bump_text(m->memory, name, strlen(name));
-    a->data = data;
-    m->failed = !data || !a->name;
-    if (!m->failed)
-        fill(data, elements, name, rank, shape);
+void theo_moge_make_transposed(theo_maker *m, const char *stem, int in, int out) {
+    theo_make_kernel(m, stem, in, out, 2);
+    theo_make_bias(m, stem, out);
 }
 
-static void make_layer(theo_moge_maker *m, int rank, const int64_t *shape, int out, const char *stem) {
-    make(m, rank, shape, theo_name("%s.weight", stem).text);
-    make(m, 1, (int64_t[]){out}, theo_name("%s.bias", stem).text);
-}
-
-void theo_moge_make_norm(theo_moge_maker *m, int width, const char *stem) {
-    make_layer(m, 1, (int64_t[]){width}, width, stem);
-}
-
-void theo_moge_make_linear(theo_moge_maker *m, int out, int in, const char *stem) {
-    make_layer(m, 2, (int64_t[]){out, in}, out, stem);
-}
-
-void theo_moge_make_conv(theo_moge_maker *m, int out, int in, int kernel, const char *stem) {
-    make_layer(m, 4, (int64_t[]){out, in, kernel, kernel}, out, stem);
-}
-
-void theo_moge_make_transposed(theo_moge_maker *m, int in, int out, const char *stem) {
-    make_layer(m, 4, (int64_t[]){in, out, 2, 2}, out, stem);
-}
-
-static void make_statistics(theo_moge_maker *m, const char *prefix) {
+static void make_statistics(theo_maker *m, const char *prefix) {
     const int64_t three[] = {1, 3, 1, 1};
-    make(m, 4, three, theo_name("%simage_mean", prefix).text);
-    make(m, 4, three, theo_name("%simage_std", prefix).text);
+    theo_make(m, theo_name("%simage_mean", prefix).text, 4, three);
+    theo_make(m, theo_name("%simage_std", prefix).text, 4, three);
 }
 
 /* prefix: "encoder.backbone." */
-static void make_backbone(theo_moge_maker *m, const theo_moge_backbone *b, const char *prefix) {
+static void make_backbone(theo_maker *m, const theo_moge_backbone *b, const char *prefix) {
     int c = b->width;
-    make(m, 3, (int64_t[]){1, 1, c}, theo_name("%scls_token", prefix).text);
-    make(m, 3, (int64_t[]){1, 1 + b->table * b->table, c}, theo_name("%spos_embed", prefix).text);
-    make(m, 2, (int64_t[]){1, c}, theo_name("%smask_token", prefix).text);
-    theo_moge_make_conv(m, c, 3, THEO_MOGE_PATCH, theo_name("%spatch_embed.proj", prefix).text);
+    theo_make(m, theo_name("%scls_token", prefix).text, 3, (int64_t[]){1, 1, c});
+    theo_make(m, theo_name("%spos_embed", prefix).text, 3, (int64_t[]){1, 1 + b->table * b->table, c});
+    theo_make(m, theo_name("%smask_token", prefix).text, 2, (int64_t[]){1, c});
+    theo_make_conv(m, theo_name("%spatch_embed.proj", prefix).text, c, 3, THEO_MOGE_PATCH);
     for (int i = 0; i < b->depth; i++) {
         theo_tensor_name block = theo_name("%sblocks.%d", prefix, i);
-        theo_moge_make_norm(m, c, theo_name("%s.norm1", block.text).text);
-        theo_moge_make_linear(m, 3 * c, c, theo_name("%s.attn.qkv", block.text).text);
-        theo_moge_make_linear(m, c, c, theo_name("%s.attn.proj", block.text).text);
-        make(m, 1, (int64_t[]){c}, theo_name("%s.ls1.gamma", block.text).text);
-        theo_moge_make_norm(m, c, theo_name("%s.norm2", block.text).text);
-        theo_moge_make_linear(m, b->hidden, c, theo_name("%s.mlp.fc1", block.text).text);
-        theo_moge_make_linear(m, c, b->hidden, theo_name("%s.mlp.fc2", block.text).text);
-        make(m, 1, (int64_t[]){c}, theo_name("%s.ls2.gamma", block.text).text);
+        theo_make_norm(m, theo_name("%s.norm1", block.text).text, c);
+        theo_make_linear(m, theo_name("%s.attn.qkv", block.text).text, 3 * c, c);
+        theo_make_linear(m, theo_name("%s.attn.proj", block.text).text, c, c);
+        theo_make(m, theo_name("%s.ls1.gamma", block.text).text, 1, (int64_t[]){c});
+        theo_make_norm(m, theo_name("%s.norm2", block.text).text, c);
+        theo_make_linear(m, theo_name("%s.mlp.fc1", block.text).text, b->hidden, c);
+        theo_make_linear(m, theo_name("%s.mlp.fc2", block.text).text, c, b->hidden);
+        theo_make(m, theo_name("%s.ls2.gamma", block.text).text, 1, (int64_t[]){c});
     }
-    theo_moge_make_norm(m, c, theo_name("%snorm", prefix).text);
+    theo_make_norm(m, theo_name("%snorm", prefix).text, c);
 }
 
 /* ---------------------------------------------------------------- configurations */
@@ -188,7 +152,7 @@ static theo_status read_layout(layout *l, const theo_json *config, const char *j
 
 /* ---------------------------------------------------------------- all of it */
 
-static void make_all(theo_moge_maker *m, theo_text *config, const layout *l) {
+static void make_all(theo_maker *m, theo_text *config, const layout *l) {
     int width = l->backbone.width;
     if (l->generation == THEO_MOGE_1) {
         make_statistics(m, "");
@@ -211,9 +175,8 @@ theo_status theo_moge_synthesize(theo_array **arrays, int *count, const char **c
                          "this version of the library does not know how to make its checkpoint");
     if (config)
         THEO_TRY(read_layout(&l, config, json, err));
-    theo_moge_maker m = {.memory = memory, .arrays = theo_bump_alloc(memory, MOST_TENSORS, sizeof *m.arrays)};
+    theo_maker m = theo_maker_new(memory, MOST_TENSORS, fill);
     theo_text text = {0};
-    m.failed = !m.arrays;
     make_all(&m, &text, &l);
     *config_text = text.failed ? NULL : theo_bump_text(memory, text.data, text.length);
     theo_text_free(&text);

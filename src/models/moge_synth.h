@@ -4,6 +4,7 @@
 
 #include "formats/json.h"
 #include "formats/text.h"
+#include "models/maker.h"
 #include "models/moge1_config.h"
 #include "models/moge2_config.h"
 #include <theo/files.h>
@@ -19,18 +20,8 @@ typedef struct theo_moge_backbone {
     int width, depth, hidden, table;
 } theo_moge_backbone;
 
-typedef struct theo_moge_maker {
-    theo_array *arrays;
-    int count;
-    theo_bump *memory;
-    bool failed; /* out of memory, or too many tensors */
-} theo_moge_maker;
-
-/* STEM.weight and STEM.bias [out]; the weight is [width], [out, in], [out, in, kernel, kernel] and [in, out, 2, 2]. */
-void theo_moge_make_norm(theo_moge_maker *m, int width, const char *stem);
-void theo_moge_make_linear(theo_moge_maker *m, int out, int in, const char *stem);
-void theo_moge_make_conv(theo_moge_maker *m, int out, int in, int kernel, const char *stem);
-void theo_moge_make_transposed(theo_moge_maker *m, int in, int out, const char *stem);
+/* Of a transposed convolution: STEM.weight [in, out, 2, 2] and STEM.bias [out]. */
+void theo_moge_make_transposed(theo_maker *m, const char *stem, int in, int out);
 
 /* "KEY": [values]; 0 may stand for null. */
 void theo_moge_add_list(theo_text *text, const char *key, const int *values, int count, bool null_for_zero);
@@ -39,9 +30,9 @@ void theo_moge_add_list(theo_text *text, const char *key, const int *values, int
 bool theo_moge1_published(theo_moge_backbone *backbone, theo_moge_config *common, theo_moge1_config *config, const char *name);
 bool theo_moge2_published(theo_moge_backbone *backbone, theo_moge_config *common, theo_moge2_config *config, const char *name);
 /* Everything that is not the backbone's: its tensors, and its members of model_config. */
-void theo_moge1_make(theo_moge_maker *m, int width, const theo_moge_config *common, const theo_moge1_config *config);
+void theo_moge1_make(theo_maker *m, int width, const theo_moge_config *common, const theo_moge1_config *config);
 void theo_moge1_add_config(theo_text *text, int width, const theo_moge_config *common, const theo_moge1_config *config);
-void theo_moge2_make(theo_moge_maker *m, int width, const theo_moge_config *common, const theo_moge2_config *config);
+void theo_moge2_make(theo_maker *m, int width, const theo_moge_config *common, const theo_moge2_config *config);
 void theo_moge2_add_config(theo_text *text, int width, const theo_moge_config *common, const theo_moge2_config *config);
 
 #endif

@@ -33,7 +33,8 @@ typedef struct theo_packing {
 } theo_packing;            /* starts zeroed */
 
 void theo_packing_add(theo_packing *packing, theo_packing_job job);
-/* THEO_BOUNDS where the tensors claim many times what the file holds. What failed jobs leave is NULL; what others made stays for the caller to free. */
+/* THEO_BOUNDS where the tensors claim many times what the file holds. What failed jobs leave is NULL; what others made stays for
+ * the caller to free. */
 theo_status theo_packing_run(const theo_packing *packing, const theo_weights *weights, theo_cpu level, theo_pool *pool,
                              theo_error *err);
 void theo_packing_free(theo_packing *packing);
