@@ -157,7 +157,7 @@ static int unknown_option(const option_group *groups, const char *written, const
     int count = 0;
     for (; groups->options; groups++)
         for (const option_spec *spec = groups->options; spec->name; spec++)
-            if (spec->kind != OPTION_LATER && count < 127)
+            if (count < 127)
                 names[count++] = spec->name;
     names[count] = NULL;
     const char *guess = closest_word(name, names);
@@ -210,8 +210,6 @@ static int parse_option(arguments *args, int argc, char **argv, int *i) {
         snprintf(shown, sizeof shown, "-%c", spec->letter);
     }
 
-    if (spec->kind == OPTION_LATER)
-        return usage_error("%s: %s", shown, spec->help);
     if (spec->kind == OPTION_FLAG) {
         if (value)
             return usage_error("%s takes no value (%s)", shown, word);

@@ -16,7 +16,6 @@ typedef enum option_kind {
     OPTION_TEXT,
     OPTION_FILE,
     OPTION_FOLDER,
-    OPTION_LATER, /* belongs to a network of a later version: refused with `help` as the reason, and not shown */
 } option_kind;
 
 typedef struct option_spec {

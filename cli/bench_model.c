@@ -1,6 +1,7 @@
 #include "bench_model.h"
 #include "interrupt.h"
 #include "message.h"
+#include "temporary.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -57,37 +58,20 @@ static bool is_pair(const char *name) {
     return false;
 }
 
-/* What theo_synthesize may have left in the folder. */
-static void remove_all(const char *folder) {
-    static const char *const names[] = {"model/model.safetensors", "model/config.json", "model.safetensors"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char *path = text_format("%s/%s", folder, names[i]);
-        unlink(path);
-        free(path);
-    }
-    char *inner = text_format("%s/model", folder);
-    rmdir(inner);
-    rmdir(folder);
-    free(inner);
-}
-
 /* A file, or for pairs a folder: their configuration does not fit into a safetensors file. */
 static int open_synthetic(engine *opened, const arguments *args, const char *name, double loads[BENCH_LOADS], int *count) {
-    const char *base = getenv("TMPDIR");
-    char *folder = text_format("%s/theo-bench-XXXXXX", base && *base ? base : "/tmp");
     int code = catalog_check(name);
-    if (!code && !mkdtemp(folder)) {
-        message_error("cannot make the temporary folder %s: %s", folder, strerror(errno));
-        code = EXIT_NOTHING;
-    } else if (!code) {
-        char *path = text_format("%s/model%s", folder, is_pair(name) ? "" : ".safetensors");
-        code = synthesize(name, path);
-        if (!code)
-            code = open_file(opened, args, path, loads, count);
-        remove_all(folder);
-        free(path);
-    }
-    free(folder);
+    if (code)
+        return code;
+    char *folder = temporary_folder_make();
+    if (!folder)
+        return EXIT_NOTHING;
+    char *path = text_format("%s/model%s", folder, is_pair(name) ? "" : ".safetensors");
+    code = synthesize(name, path);
+    if (!code)
+        code = open_file(opened, args, path, loads, count);
+    temporary_folder_remove(folder);
+    free(path);
     return code;
 }
 

@@ -1,6 +1,6 @@
 #include "bench_run.h"
 #include "clock.h"
-#include "depth_result.h"
+#include "depth_files.h"
 #include "message.h"
 #include <math.h>
 #include <stdlib.h>
@@ -44,21 +44,38 @@ static theo_status run_keypoints(bench_times *times, const bench_work *work, con
 
 /* ---- depth */
 
-static theo_status run_depth(bench_times *times, const bench_work *work, const theo_image *image, theo_error *err) {
-    theo_geometry *geometry;
-    theo_status status = theo_geometry_run(work->session, image, NULL, &geometry, err);
-    if (status)
-        return status;
-    const double start = clock_ms();
+/* What `theo depth -o DIR --ply --ply-faces --glb --exr` writes. */
+static theo_status encode_depth(const bench_work *work, const theo_geometry *geometry, const theo_image *photo, theo_error *err) {
+    const depth_wishes wishes = {
+        .deflate = true, .ply = true, .ply_faces = true, .glb = true, .exr = theo_exr_available(), .edge_threshold = 0.04f};
+    output_files files = {.folder = work->folder, .stem = "bench", .pool = work->pool};
     depth_facts depth;
-    json_out json = {0};
-    status = depth_measure(&depth, geometry, false, work->pool, err);
-    if (!status) {
+    bool no_surface;
+    theo_status status = depth_measure(&depth, geometry, false, work->pool, err);
+    if (!status)
+        status = depth_write_files(&files, geometry, photo, &depth, &wishes, &no_surface, err);
+    const char *path = status ? NULL : output_path(&files, "json", err);
+    if (path) {
+        json_out json = {0};
         json_open(&json, '{');
         depth_json_members(&json, geometry, &depth, "native");
         json_close(&json, '}');
+        status = theo_file_write(path, json.text, json.length, err);
         json_free(&json);
+    } else if (!status) {
+        status = err->status;
     }
+    output_files_free(&files);
+    return status;
+}
+
+static theo_status run_depth(bench_times *times, const bench_work *work, const theo_image *image, theo_error *err) {
+    theo_geometry *geometry;
+    theo_status status = theo_geometry_run(work->session, image, &work->geometry, &geometry, err);
+    if (status)
+        return status;
+    const double start = clock_ms();
+    status = encode_depth(work, geometry, image, err);
     times->ms[STAGE_ENCODE] = clock_ms() - start;
     set_network_times(times, &geometry->timing);
     times->width = geometry->width;

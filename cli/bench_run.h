@@ -2,11 +2,13 @@
 #ifndef THEO_CLI_BENCH_RUN_H
 #define THEO_CLI_BENCH_RUN_H
 
+#include <stdbool.h>
 #include <theo/depth.h>
 #include <theo/pair.h>
 
 /* POSTPROCESS is what follows the network: of pairs ACTIVATION and POSE together. ENCODE makes the result's text, of pairs the
- * npz archive of points and confidences in memory. TOTAL runs from the file to that, without LOAD. */
+ * npz archive of points and confidences in memory, of depth all files that theo depth can write. TOTAL runs from the file to
+ * that, without LOAD. */
 typedef enum bench_stage {
     STAGE_LOAD,
     STAGE_DECODE,
@@ -30,8 +32,10 @@ typedef struct bench_work {
     theo_session *session;
     theo_pool *pool;
     theo_task task;
-    theo_detect_options detect; /* keypoints */
-    theo_pair_options pair;     /* pairs */
+    theo_detect_options detect;     /* keypoints */
+    theo_geometry_options geometry; /* depth */
+    const char *folder;             /* depth: where its files go, replaced in every run */
+    theo_pair_options pair;         /* pairs */
 } bench_work;
 
 /* From preprocess to encode. count: 1, for pairs also 2 (those two), or more: all pairs of so many photos, each encoded once; the

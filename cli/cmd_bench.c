@@ -10,6 +10,7 @@
 #include "outputs.h"
 #include "plan_table.h"
 #include "progress.h"
+#include "temporary.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ static const option_spec bench_options[] = {
     {"synthetic", 0, OPTION_FLAG, NULL, 0, 0, NULL, "formula weights in the layout of MODEL, whose file is then not needed"},
     {"ops", 0, OPTION_FLAG, NULL, 0, 0, NULL, "the operations of the network with their least times"},
     {"size", 0, OPTION_SIZE, "HxW|native|long:N", 0, 0, "what the model is usually given",
-     "size of the network's input, or for depth of the formula picture"},
-    {"tokens", 0, OPTION_LATER, NULL, 0, 0, NULL, "belongs to depth models, which come with a later version"},
+     "size of the network's input; for depth, without IMAGE, of the formula picture"},
+    {"tokens", 0, OPTION_COUNT, "N", 16, 16384, "1800", "depth: patches that the network cuts the photo into"},
     {"pose", 0, OPTION_FLAG, NULL, 0, 0, NULL,
      "pairs: with the pose of the second camera, for which the network runs in both orders"},
     {"symmetric", 0, OPTION_FLAG, NULL, 0, 0, NULL, "pairs: run in both orders as for a pose, but do not solve it"},
@@ -81,6 +82,7 @@ typedef struct job {
     double flops; /* of an input of that size */
     double peak_gflops;
     const char *model; /* as the user calls it */
+    char *folder;      /* depth: for its files */
 } job;
 
 /* ---- preparation */
@@ -149,6 +151,10 @@ static int photos_of_run(const job *all) {
     return all->work.task != THEO_TASK_PAIR ? 1 : given ? given : 2;
 }
 
+static int plan_tokens(const job *all) {
+    return all->work.task == THEO_TASK_DEPTH ? all->work.geometry.tokens : 0;
+}
+
 /* FLOPs of one result, in the direct form; of the pairs of many photos on average. Keypoint inputs of more than a tile are not
  * planned in one piece; that network's cost is linear in the pixels. */
 static double network_flops(const job *all, int width, int height) {
@@ -156,7 +162,7 @@ static double network_flops(const job *all, int width, int height) {
     const bool whole = (int64_t)width * height <= largest || all->work.task != THEO_TASK_KEYPOINTS;
     const int photos = photos_of_run(all), pairs = bench_pairs(photos);
     theo_plan_report *plan;
-    if (theo_session_plan(all->work.session, whole ? width : 640, whole ? height : 480, &plan, NULL))
+    if (theo_session_plan(all->work.session, whole ? width : 640, whole ? height : 480, plan_tokens(all), &plan, NULL))
         return 0;
     double flops = 0;
     for (int i = 0; i < plan->count; i++)
@@ -314,7 +320,8 @@ static bool print_words(const job *all, const char *cpu, const theo_plan_report 
 static int report(job *all) {
     theo_plan_report *plan = NULL;
     theo_error err;
-    if (option_given(all->args, "ops") && theo_session_plan(all->work.session, all->net_width, all->net_height, &plan, &err)) {
+    if (option_given(all->args, "ops") &&
+        theo_session_plan(all->work.session, all->net_width, all->net_height, plan_tokens(all), &plan, &err)) {
         message_error("%s", err.message);
         return EXIT_FAILED;
     }
@@ -326,13 +333,21 @@ static int report(job *all) {
 }
 
 static int check_usage(const job *all) {
-    static const char *const of_pairs[] = {"pose", "symmetric"};
+    static const struct {
+        const char *option;
+        theo_task task;
+    } of_tasks[] = {{"pose", THEO_TASK_PAIR}, {"symmetric", THEO_TASK_PAIR}, {"tokens", THEO_TASK_DEPTH}};
     const arguments *args = all->args;
-    const bool is_pair = all->engine.info.task == THEO_TASK_PAIR;
-    for (int i = 0; i < 2 && !is_pair; i++)
-        if (option_given(args, of_pairs[i]))
-            return usage_error("--%s has no effect on the model %s (%s)", of_pairs[i], all->model, all->engine.info.kind);
-    if (!is_pair)
+    const theo_task task = all->engine.info.task;
+    for (size_t i = 0; i < sizeof of_tasks / sizeof *of_tasks; i++)
+        if (of_tasks[i].task != task && option_given(args, of_tasks[i].option))
+            return usage_error("--%s has no effect on the model %s (%s)", of_tasks[i].option, all->model, all->engine.info.kind);
+    const setting *size = option_find(args, "size");
+    if (task == THEO_TASK_DEPTH && size && args->operand_count > 1)
+        return usage_error("--size has no effect on a depth model with images: it takes each as it is (see --tokens)");
+    if (task == THEO_TASK_DEPTH && size && size->size.fit != THEO_FIT_EXACT)
+        return usage_error("--size %s: the size of a formula picture is HxW", size->text);
+    if (task != THEO_TASK_PAIR)
         return EXIT_DONE;
     if (option_given(args, "pose") && option_given(args, "symmetric"))
         return usage_error("--symmetric has no effect with --pose, which needs both orders");
@@ -355,8 +370,14 @@ static int run_job(job *all) {
         return code;
     all->work.task = all->engine.info.task;
     all->work.pool = all->engine.pool;
+    decode_options(&all->decode, all->args, all->work.task == THEO_TASK_PAIR ? THEO_ORIENTATION_APPLY : THEO_ORIENTATION_IGNORE);
+    all->decode.keep_16_bit = all->work.task == THEO_TASK_DEPTH;
     detect_options(&all->work.detect, all->args, &all->engine);
     pair_options(all);
+    theo_geometry_options_init(&all->work.geometry);
+    all->work.geometry.tokens = (int)option_count(all->args, "tokens", all->work.geometry.tokens);
+    if (all->work.task == THEO_TASK_DEPTH && !(all->work.folder = all->folder = temporary_folder_make()))
+        return EXIT_NOTHING;
     if ((code = engine_session(&all->engine, &all->work.session)))
         return code;
     if (all->args->operand_count == 1 && make_pictures(all, &err)) {
@@ -371,13 +392,13 @@ static int run(const arguments *args) {
     if (args->operand_count < 1)
         return usage_error("a model is needed, such as superpoint-open; theo models lists those that are known");
     job all = {.args = args};
-    decode_options(&all.decode, args, THEO_ORIENTATION_IGNORE);
     int code = run_job(&all);
     for (int i = 0; i < STAGE_COUNT; i++)
         free(all.stages[i].values);
     free(all.rates.values);
     theo_buffer_free(all.pictures[0].data);
     theo_buffer_free(all.pictures[1].data);
+    temporary_folder_remove(all.folder);
     theo_session_close(all.work.session);
     engine_close(&all.engine);
     return code;
@@ -387,12 +408,12 @@ const command command_bench = {
     .name = "bench",
     .operands = "MODEL [IMAGE...]",
     .summary = "time a model on this machine",
-    .description =
-        "Measures the stages from the image file to the result: load (of the model), decode, preprocess, forward (the "
-        "network), postprocess, encode (the result as text) and "
-        "total; of a pair (MODEL A B) also forward_sym (the network in the other order), activation and pose, and "
-        "encode makes the npz archive. With more images a pair model makes all their pairs, each image encoded once; the "
-        "times are then those of one pair on average. Without IMAGE formula pictures of the network's size are used.",
+    .description = "Measures the stages from the image file to the result: load (of the model), decode, preprocess, forward (the "
+                   "network), postprocess, encode (the result as text) and "
+                   "total; of a pair (MODEL A B) also forward_sym (the network in the other order), activation and pose, and "
+                   "encode makes the npz archive; of depth encode writes all files that theo depth can, into a temporary folder. "
+                   "With more images a pair model makes all their pairs, each image encoded once; the "
+                   "times are then those of one pair on average. Without IMAGE formula pictures of the network's size are used.",
     .groups = groups,
     .run = run,
 };

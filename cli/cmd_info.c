@@ -11,7 +11,7 @@ static const option_spec info_options[] = {
     {"plan", 0, OPTION_FLAG, NULL, 0, 0, NULL, "the operations with shapes, FLOPs, bytes and where they lie in the arena"},
     {"size", 0, OPTION_SIZE, "HxW", 0, 0, "what the model is usually given",
      "size of the network's input, or for depth of the photo, for --plan"},
-    {"tokens", 0, OPTION_LATER, NULL, 0, 0, NULL, "belongs to depth models, which come with a later version"},
+    {"tokens", 0, OPTION_COUNT, "N", 16, 16384, "1800", "depth: patches that the network cuts the photo into, for --plan"},
     {"json", 0, OPTION_FLAG, NULL, 0, 0, NULL, "print one JSON object instead of words"},
     {0},
 };
@@ -66,8 +66,8 @@ static bool print_words(const theo_model_info *info, const theo_plan_report *pla
 
 static int run(const arguments *args) {
     const setting *given = option_find(args, "size");
-    int code = option_needs(args, "size", "plan");
-    if (code)
+    int code;
+    if ((code = option_needs(args, "size", "plan")) || (code = option_needs(args, "tokens", "plan")))
         return code;
     if (args->operand_count != 1)
         return usage_error("one model is needed, not %d; theo models lists those that are known", args->operand_count);
@@ -82,8 +82,9 @@ static int run(const arguments *args) {
     theo_plan_report *plan = NULL;
     const int width = given ? given->size.width : opened.info.input_width;
     const int height = given ? given->size.height : opened.info.input_height;
-    if (option_given(args, "plan") &&
-        (theo_session_open(&session, opened.model, NULL, &err) || theo_session_plan(session, width, height, &plan, &err))) {
+    const int tokens = (int)option_count(args, "tokens", 0);
+    if (option_given(args, "plan") && (theo_session_open(&session, opened.model, NULL, &err) ||
+                                       theo_session_plan(session, width, height, tokens, &plan, &err))) {
         message_error("%s", err.message);
         code = EXIT_NOTHING;
     } else {

@@ -66,8 +66,7 @@ void help_command(const command *which) {
         if (group->title)
             printf("\n%s\n", group->title);
         for (const option_spec *spec = group->options; spec->name; spec++)
-            if (spec->kind != OPTION_LATER)
-                print_option(spec);
+            print_option(spec);
     }
 }
 
@@ -94,7 +93,6 @@ void help_options(const command *which) {
         [OPTION_SIZE] = "size", [OPTION_TEXT] = "text",   [OPTION_FILE] = "file",     [OPTION_FOLDER] = "folder"};
     for (const option_group *group = which->groups; group->options; group++)
         for (const option_spec *spec = group->options; spec->name; spec++)
-            if (spec->kind != OPTION_LATER)
-                printf("--%s\t%c\t%s\t%s\t%s\n", spec->name, spec->letter ? spec->letter : '-', kinds[spec->kind],
-                       spec->value ? spec->value : "", spec->initial ? spec->initial : "");
+            printf("--%s\t%c\t%s\t%s\t%s\n", spec->name, spec->letter ? spec->letter : '-', kinds[spec->kind],
+                   spec->value ? spec->value : "", spec->initial ? spec->initial : "");
 }

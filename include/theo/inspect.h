@@ -27,8 +27,9 @@ typedef struct theo_plan_report {
     double flops; /* of one result */
 } theo_plan_report;
 
-/* The plan for a network input of that size (made if need be). */
-THEO_API theo_status theo_session_plan(theo_session *session, int width, int height, theo_plan_report **report, theo_error *err);
+/* The plan for an input of that size (made if need be); width, height and tokens as theo_session_prepare takes them. */
+THEO_API theo_status theo_session_plan(theo_session *session, int width, int height, int tokens, theo_plan_report **report,
+                                       theo_error *err);
 THEO_API void theo_plan_report_free(theo_plan_report *report);
 
 /* Fused multiply-add peak of this machine in GFLOP/s (float32) on `threads` threads at the CPU level in use, measured for about

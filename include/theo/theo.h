@@ -223,12 +223,13 @@ THEO_API theo_status theo_session_open(theo_session **session, theo_model *model
 THEO_API void theo_session_close(theo_session *session);
 
 /* Makes the plan now instead of in the first call: keypoints and pairs for a network input of that size (of pairs multiples of
- * 16, both views alike), depth for a photo of that size. A session keeps the last four plans. */
-THEO_API theo_status theo_session_prepare(theo_session *session, int width, int height, theo_error *err);
+ * 16, both views alike), depth for a photo of that size that is cut into about `tokens` patches, 16 to 16384 (0: 1800; of other
+ * tasks always 0). A session keeps the last four plans. */
+THEO_API theo_status theo_session_prepare(theo_session *session, int width, int height, int tokens, theo_error *err);
 
-/* Bytes of activations and scratch a session needs for a network input of that size (weights not included). */
-THEO_API theo_status theo_session_bytes(const theo_model *model, int width, int height, const theo_session_options *options,
-                                        size_t *bytes, theo_error *err);
+/* Bytes of activations and scratch a session needs for that (weights not included), without taking them. */
+THEO_API theo_status theo_session_bytes(const theo_model *model, int width, int height, int tokens,
+                                        const theo_session_options *options, size_t *bytes, theo_error *err);
 
 /* Wall time of the last call's stages in milliseconds. */
 typedef struct theo_timing {

@@ -56,8 +56,9 @@ static theo_status grids_of(theo_dust3r_grid grids[THEO_PAIR_VIEWS], int width, 
 }
 
 /* One pair: the encoder for each view, then both decoders and heads. */
-static theo_status prepare(theo_session *s, int width, int height, theo_plan_part parts[THEO_KIND_PLANS], int *count,
+static theo_status prepare(theo_session *s, int width, int height, int tokens, theo_plan_part parts[THEO_KIND_PLANS], int *count,
                            theo_error *err) {
+    (void)tokens;
     theo_dust3r_grid grids[THEO_PAIR_VIEWS];
     THEO_TRY(grids_of(grids, width, height, err));
     *count = 2;
@@ -66,7 +67,8 @@ static theo_status prepare(theo_session *s, int width, int height, theo_plan_par
     return theo_dust3r_prepare(s->pair->runner, grids, &parts[0].plan, &parts[1].plan, err);
 }
 
-static theo_status memory(theo_session *s, int width, int height, size_t *bytes, theo_error *err) {
+static theo_status memory(theo_session *s, int width, int height, int tokens, size_t *bytes, theo_error *err) {
+    (void)tokens;
     theo_dust3r_grid grids[THEO_PAIR_VIEWS];
     THEO_TRY(grids_of(grids, width, height, err));
     return theo_dust3r_memory(s->pair->runner, grids, bytes, err);

@@ -36,7 +36,7 @@ static theo_status wrong(theo_error *err, const char *field, double value, const
 static theo_status check(const theo_geometry_options *o, theo_error *err) {
     if (o->fit < THEO_DEPTH_NATIVE || o->fit > THEO_DEPTH_STRETCH)
         return wrong(err, "fit", o->fit, "0 (native) to 2 (stretch)");
-    if (o->tokens < 16 || o->tokens > 16384)
+    if (o->tokens < THEO_MOGE_MIN_TOKENS || o->tokens > THEO_MOGE_MAX_TOKENS)
         return wrong(err, "tokens", o->tokens, "16 to 16384");
     if (o->resolution_level != -1 && !(o->resolution_level >= 0 && o->resolution_level <= 30))
         return wrong(err, "resolution_level", o->resolution_level, "-1 (tokens holds), or 0 to 30");

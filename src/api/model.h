@@ -28,9 +28,9 @@ typedef struct theo_kind {
     theo_status (*open)(theo_session *session, const theo_session_options *options, theo_error *err);
     void (*close)(theo_session *session);
     /* The plans, *count of them, for a photo, or network input, of that size. */
-    theo_status (*prepare)(theo_session *session, int width, int height, theo_plan_part parts[THEO_KIND_PLANS], int *count,
-                           theo_error *err);
-    theo_status (*memory)(theo_session *session, int width, int height, size_t *bytes, theo_error *err);
+    theo_status (*prepare)(theo_session *session, int width, int height, int tokens, theo_plan_part parts[THEO_KIND_PLANS],
+                           int *count, theo_error *err);
+    theo_status (*memory)(theo_session *session, int width, int height, int tokens, size_t *bytes, theo_error *err);
 } theo_kind;
 
 extern const theo_kind theo_kind_superpoint, theo_kind_moge, theo_kind_dust3r;

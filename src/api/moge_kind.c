@@ -48,21 +48,24 @@ static void close_runner(theo_session *s) {
     theo_moge_runner_free(s->moge);
 }
 
-/* A photo of that size, as theo_geometry_run takes it by default. */
-static theo_status prepare(theo_session *s, int width, int height, theo_plan_part parts[THEO_KIND_PLANS], int *count,
-                           theo_error *err) {
-    theo_moge_frame f = theo_moge_frame_of(s->model->moge->generation, width, height, THEO_MOGE_NATIVE, THEO_MOGE_CANVAS_TOKENS);
-    *count = 1;
-    parts[0].runs = 1;
-    return theo_moge_prepare(s->moge, &f.grid, ~0u, &parts[0].plan, err);
+/* Of a photo of that size, as theo_geometry_run takes it by default. */
+static theo_moge_grid grid_of(const theo_session *s, int width, int height, int tokens) {
+    return theo_moge_frame_of(s->model->moge->generation, width, height, THEO_MOGE_NATIVE,
+                              tokens ? tokens : THEO_MOGE_CANVAS_TOKENS)
+        .grid;
 }
 
-static theo_status memory(theo_session *s, int width, int height, size_t *bytes, theo_error *err) {
-    theo_plan_part parts[THEO_KIND_PLANS];
-    int count;
-    THEO_TRY(prepare(s, width, height, parts, &count, err));
-    *bytes = theo_plan_memory_bytes(parts[0].plan);
-    return THEO_OK;
+static theo_status prepare(theo_session *s, int width, int height, int tokens, theo_plan_part parts[THEO_KIND_PLANS], int *count,
+                           theo_error *err) {
+    theo_moge_grid grid = grid_of(s, width, height, tokens);
+    *count = 1;
+    parts[0].runs = 1;
+    return theo_moge_prepare(s->moge, &grid, ~0u, &parts[0].plan, err);
+}
+
+static theo_status memory(theo_session *s, int width, int height, int tokens, size_t *bytes, theo_error *err) {
+    theo_moge_grid grid = grid_of(s, width, height, tokens);
+    return theo_moge_memory(s->moge, &grid, ~0u, bytes, err);
 }
 
 const theo_kind theo_kind_moge = {

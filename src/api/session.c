@@ -69,50 +69,58 @@ void theo_session_leave(theo_session *s) {
     atomic_store_explicit(&s->is_busy, false, memory_order_release);
 }
 
-static theo_status check_size(int width, int height, theo_error *err) {
+/* What theo_session_prepare says of width, height and tokens. */
+static theo_status check_input(const theo_model *model, int width, int height, int tokens, theo_error *err) {
     if (width < THEO_SUPERPOINT_MIN_SIDE || height < THEO_SUPERPOINT_MIN_SIDE || width > THEO_SUPERPOINT_MAX_SIDE ||
         height > THEO_SUPERPOINT_MAX_SIDE || (int64_t)width * height > THEO_SUPERPOINT_MAX_AREA)
         return theo_fail(err, THEO_ARGUMENT, NULL, "size",
                          "%dx%d is out of range: allowed is 8x8 to %d a side and %d pixels in all", width, height,
                          THEO_SUPERPOINT_MAX_SIDE, THEO_SUPERPOINT_MAX_AREA);
+    if (tokens && model->kind->task != THEO_TASK_DEPTH)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "tokens", "%d has no effect on %s (%s): only depth models take tokens", tokens,
+                         model->info.name, model->info.kind);
+    if (tokens && (tokens < THEO_MOGE_MIN_TOKENS || tokens > THEO_MOGE_MAX_TOKENS))
+        return theo_fail(err, THEO_ARGUMENT, NULL, "tokens", "%d is out of range: allowed is %d to %d", tokens,
+                         THEO_MOGE_MIN_TOKENS, THEO_MOGE_MAX_TOKENS);
     return THEO_OK;
 }
 
-theo_status theo_session_prepare(theo_session *session, int width, int height, theo_error *err) {
-    THEO_TRY(check_size(width, height, err));
-    THEO_TRY(theo_session_enter(session, err));
+/* report: NULL where none is wanted. */
+static theo_status prepare(theo_session *s, int width, int height, int tokens, theo_plan_report **report, theo_error *err) {
+    THEO_TRY(theo_session_enter(s, err));
     theo_plan_part parts[THEO_KIND_PLANS];
     int count;
-    theo_status status = session->model->kind->prepare(session, width, height, parts, &count, err);
-    theo_session_leave(session);
+    theo_status status = check_input(s->model, width, height, tokens, err);
+    if (!status)
+        status = s->model->kind->prepare(s, width, height, tokens, parts, &count, err);
+    if (!status && report)
+        status = theo_plan_describe(parts, count, report, err);
+    theo_session_leave(s);
     return status;
 }
 
-theo_status theo_session_plan(theo_session *session, int width, int height, theo_plan_report **report, theo_error *err) {
+theo_status theo_session_prepare(theo_session *session, int width, int height, int tokens, theo_error *err) {
+    return prepare(session, width, height, tokens, NULL, err);
+}
+
+theo_status theo_session_plan(theo_session *session, int width, int height, int tokens, theo_plan_report **report,
+                              theo_error *err) {
     if (!report)
         return theo_fail(err, THEO_ARGUMENT, NULL, "report", "is NULL");
     *report = NULL;
-    THEO_TRY(check_size(width, height, err));
-    THEO_TRY(theo_session_enter(session, err));
-    theo_plan_part parts[THEO_KIND_PLANS];
-    int count;
-    theo_status status = session->model->kind->prepare(session, width, height, parts, &count, err);
-    if (!status)
-        status = theo_plan_describe(parts, count, report, err);
-    theo_session_leave(session);
-    return status;
+    return prepare(session, width, height, tokens, report, err);
 }
 
-theo_status theo_session_bytes(const theo_model *model, int width, int height, const theo_session_options *options, size_t *bytes,
-                               theo_error *err) {
+theo_status theo_session_bytes(const theo_model *model, int width, int height, int tokens, const theo_session_options *options,
+                               size_t *bytes, theo_error *err) {
     if (bytes)
         *bytes = 0;
     if (!model || !bytes)
         return theo_fail(err, THEO_ARGUMENT, NULL, model ? "bytes" : "model", "is NULL");
-    THEO_TRY(check_size(width, height, err));
+    THEO_TRY(check_input(model, width, height, tokens, err));
     theo_session *session;
     THEO_TRY(theo_session_open(&session, (theo_model *)(uintptr_t)model, options, err));
-    theo_status status = model->kind->memory(session, width, height, bytes, err);
+    theo_status status = model->kind->memory(session, width, height, tokens, bytes, err);
     theo_session_close(session);
     return status;
 }

@@ -68,14 +68,16 @@ static void close_runner(theo_session *s) {
     theo_superpoint_runner_free(s->superpoint);
 }
 
-static theo_status prepare(theo_session *s, int width, int height, theo_plan_part parts[THEO_KIND_PLANS], int *count,
+static theo_status prepare(theo_session *s, int width, int height, int tokens, theo_plan_part parts[THEO_KIND_PLANS], int *count,
                            theo_error *err) {
+    (void)tokens;
     *count = 1;
     parts[0].runs = 1;
     return theo_superpoint_prepare(s->superpoint, width, height, &parts[0].plan, err);
 }
 
-static theo_status memory(theo_session *s, int width, int height, size_t *bytes, theo_error *err) {
+static theo_status memory(theo_session *s, int width, int height, int tokens, size_t *bytes, theo_error *err) {
+    (void)tokens;
     return theo_superpoint_memory(s->superpoint, width, height, bytes, err);
 }
 

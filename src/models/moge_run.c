@@ -106,6 +106,13 @@ theo_status theo_moge_prepare(theo_moge_runner *r, const theo_moge_grid *grid, u
     return THEO_OK;
 }
 
+theo_status theo_moge_memory(theo_moge_runner *r, const theo_moge_grid *grid, unsigned heads, size_t *bytes, theo_error *err) {
+    recorded *n;
+    THEO_TRY(plan_for(&n, r, grid, heads & theo_moge_heads(r->network), err));
+    *bytes = theo_plan_memory_bytes(n->plan);
+    return THEO_OK;
+}
+
 /* ---------------------------------------------------------------- a run */
 
 /* The constant inputs stay in memory as long as no other plan runs. */

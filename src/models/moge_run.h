@@ -22,6 +22,10 @@ void theo_moge_runner_free(theo_moge_runner *runner);
 theo_status theo_moge_prepare(theo_moge_runner *runner, const theo_moge_grid *grid, unsigned heads, const theo_plan **plan,
                               theo_error *err);
 
+/* Bytes of activations and scratch that it takes, without taking them. */
+theo_status theo_moge_memory(theo_moge_runner *runner, const theo_moge_grid *grid, unsigned heads, size_t *bytes,
+                             theo_error *err);
+
 /* The network on a photo. Heads that the network lacks are left out. The raw maps stay until the next run. */
 theo_status theo_moge_run(theo_moge_runner *runner, const theo_image *image, bool bgr, const theo_moge_frame *frame,
                           unsigned heads, theo_error *err);

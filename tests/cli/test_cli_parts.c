@@ -19,7 +19,6 @@ static const option_spec table[] = {
     {"size", 0, OPTION_SIZE, "HxW", 0, 0, NULL, "a size"},
     {"file", 0, OPTION_FILE, "FILE", 0, 0, NULL, "a file"},
     {"flag", 'f', OPTION_FLAG, NULL, 0, 0, NULL, "a flag"},
-    {"future", 0, OPTION_LATER, NULL, 0, 0, NULL, "comes later"},
     {0},
 };
 static const option_group groups[] = {{"Options", table}, {0}};
@@ -81,7 +80,7 @@ static void test_arguments(void) {
     static const char *const wrong[][2] = {
         {"--unknown", NULL}, {"--count", NULL},   {"--count", "x"},  {"--count", "-2"},    {"--count", "2M"},
         {"--real", "1.5"},   {"--word", "three"}, {"--size", "3x3"}, {"--file", "--flag"}, {"--file", ""},
-        {"--flag=1", NULL},  {"--future", NULL},  {"-x", NULL},      {"--coun", "3"},
+        {"--flag=1", NULL},  {"-x", NULL},        {"--coun", "3"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK_MSG(parse(&args, wrong[i][1] ? 2 : 1, wrong[i]) == EXIT_NOTHING, "%s", wrong[i][0]);

@@ -174,6 +174,30 @@ class Depth(CliTest):
         self.check(2, "verify", self.model, dump, "--tokens", "60")
         self.check(2, "depth", "--model", self.model, photo, self.image("second.png"), "--dump", dump)
 
+    def test_bench_and_plan(self):
+        few = ["--runs", "2", "--warmup", "1", "--threads", "1", "--json"]
+        os.mkdir(self.path("tmp"))
+        os.environ["TMPDIR"] = self.path("tmp")
+        self.addCleanup(os.environ.pop, "TMPDIR")
+        photo = self.image("photo.png", 96, 64)
+        (r,) = self.check(0, "bench", self.model, *few, "--tokens", "40", photo).json()
+        self.assertEqual(set(r["stages"]), {"load", "decode", "preprocess", "forward", "postprocess", "encode", "total"})
+        self.assertEqual((r["size"], r["runs"]), ([64, 96], 2))
+        self.assertEqual(self.files(self.path("tmp")), [])
+        flops = []
+        for tokens in ("40", "160"):
+            (r,) = self.check(0, "bench", self.model, *few, "--tokens", tokens, "--size", "64x96", "--ops").json()
+            self.assertEqual(r["size"], [64, 96])
+            flops.append(r["plan"]["flops"])
+            (told,) = self.check(0, "info", self.model, "--plan", "--size", "64x96", "--tokens", tokens, "--json").json()
+            self.assertEqual(told["plan"]["flops"], flops[-1])
+        self.assertGreater(flops[1], 3 * flops[0])
+        self.check(2, "bench", self.model, photo, "--size", "64x96", says="--size")
+        self.check(2, "bench", self.model, "--size", "native", says="HxW")
+        self.check(2, "bench", self.model, "--tokens", "15", says="16")
+        self.check(2, "info", self.model, "--tokens", "40", says="--plan")
+        self.check(2, "info", "superpoint-open", "--plan", "--tokens", "40", says="tokens")
+
     def test_scale_multiplies(self):
         photo = self.image("photo.png")
         (one,), (two,) = self.depth(photo, "--metric-scale", "2"), self.depth(photo, "--metric-scale", "2", "--scale", "1.5")

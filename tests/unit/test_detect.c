@@ -344,17 +344,19 @@ static void test_steady_memory(void) {
 static void test_plans(void) {
     theo_session *session = open_session(model, 0, NULL, NULL);
     size_t small, large;
-    REQUIRE(theo_session_bytes(model, 64, 64, NULL, &small, &test_error));
-    REQUIRE(theo_session_bytes(model, 640, 480, NULL, &large, &test_error));
+    REQUIRE(theo_session_bytes(model, 64, 64, 0, NULL, &small, &test_error));
+    REQUIRE(theo_session_bytes(model, 640, 480, 0, NULL, &large, &test_error));
     CHECK(small > 64 * 64 * 4 && large > 10 * small);
     size_t tiled, whole;
     theo_session_options never;
     theo_session_options_init(&never);
     never.tile_pixels = 0;
-    REQUIRE(theo_session_bytes(model, 8000, 8000, NULL, &tiled, &test_error));
-    REQUIRE(theo_session_bytes(model, 8000, 8000, &never, &whole, &test_error));
+    REQUIRE(theo_session_bytes(model, 8000, 8000, 0, NULL, &tiled, &test_error));
+    REQUIRE(theo_session_bytes(model, 8000, 8000, 0, &never, &whole, &test_error));
     CHECK(tiled < whole / 8);
-    CHECK(theo_session_bytes(model, 7, 64, NULL, &small, &test_error) == THEO_ARGUMENT);
+    CHECK(theo_session_bytes(model, 7, 64, 0, NULL, &small, &test_error) == THEO_ARGUMENT);
+    CHECK(theo_session_bytes(model, 64, 64, 100, NULL, &small, &test_error) == THEO_ARGUMENT &&
+          strstr(test_error.message, "tokens"));
 
     theo_detect_options o = native_options();
     for (int round = 0; round < 3; round++)
@@ -365,9 +367,9 @@ static void test_plans(void) {
             theo_keypoints_free(k);
             theo_image_free(image);
         }
-    REQUIRE(theo_session_prepare(session, 320, 240, &test_error));
+    REQUIRE(theo_session_prepare(session, 320, 240, 0, &test_error));
     theo_plan_report *report;
-    REQUIRE(theo_session_plan(session, 640, 480, &report, &test_error));
+    REQUIRE(theo_session_plan(session, 640, 480, 0, &report, &test_error));
     CHECK(report->count >= 10 && report->flops > 1e9 && report->arena_bytes > 0);
     CHECK_STR(report->ops[0].name, "conv1a+conv1b+pool");
     theo_plan_report_free(report);

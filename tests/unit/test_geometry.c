@@ -284,6 +284,32 @@ static void test_batch(void) {
     theo_session_close(b.single);
 }
 
+/* Memory and plans for a photo, before any is there. */
+static void test_plans(void) {
+    theo_model *model;
+    theo_session *session;
+    size_t few, many;
+    REQUIRE(theo_model_open(&model, checkpoint, NULL, &test_error));
+    REQUIRE(theo_session_open(&session, model, NULL, &test_error));
+    REQUIRE(theo_session_bytes(model, 96, 64, 40, NULL, &few, &test_error));
+    REQUIRE(theo_session_bytes(model, 96, 64, 400, NULL, &many, &test_error));
+    CHECK(few > 0 && many > 5 * few);
+    theo_plan_report *small, *usual;
+    REQUIRE(theo_session_plan(session, 96, 64, 40, &small, &test_error));
+    CHECK(small->arena_bytes + small->scratch_bytes == few);
+    REQUIRE(theo_session_plan(session, 96, 64, 0, &usual, &test_error));
+    CHECK(usual->flops > 30 * small->flops); /* 1800 */
+    theo_plan_report_free(small);
+    theo_plan_report_free(usual);
+    static const int wrong[] = {-1, 15, 16385};
+    for (int i = 0; i < 3; i++)
+        CHECK(theo_session_prepare(session, 96, 64, wrong[i], &test_error) == THEO_ARGUMENT &&
+              strstr(test_error.message, "tokens"));
+    CHECK(theo_session_prepare(session, 7, 64, 0, &test_error) == THEO_ARGUMENT);
+    theo_session_close(session);
+    theo_model_close(model);
+}
+
 int main(void) {
     snprintf(checkpoint, sizeof checkpoint, "/tmp/theo-test-%ld-XXXXXX.safetensors", (long)getpid());
     int file = mkstemps(checkpoint, 12);
@@ -296,6 +322,7 @@ int main(void) {
     test_nothing_valid();
     test_options();
     test_batch();
+    test_plans();
     unlink(checkpoint);
     return t_done("geometry");
 }

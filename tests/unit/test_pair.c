@@ -325,7 +325,8 @@ static void check_options(theo_session *session) {
     theo_keypoints *points;
     CHECK(theo_detect(session, a, NULL, &points, &test_error) == THEO_UNSUPPORTED);
     CHECK(strstr(test_error.message, "for pairs (dust3r), not for keypoints"));
-    CHECK(theo_session_prepare(session, 40, 64, &test_error) == THEO_ARGUMENT && strstr(test_error.message, "multiples of 16"));
+    CHECK(theo_session_prepare(session, 40, 64, 0, &test_error) == THEO_ARGUMENT &&
+          strstr(test_error.message, "multiples of 16"));
     theo_image_free(a);
 }
 
@@ -387,7 +388,7 @@ static void check_allocations(theo_session *session) {
 static void check_plan(theo_session *session, theo_model *model) {
     theo_plan_report *plan;
     size_t bytes;
-    REQUIRE(theo_session_plan(session, 64, 48, &plan, &test_error));
+    REQUIRE(theo_session_plan(session, 64, 48, 0, &plan, &test_error));
     double flops = 0;
     int twice = 0;
     for (int i = 0; i < plan->count; i++) {
@@ -397,7 +398,7 @@ static void check_plan(theo_session *session, theo_model *model) {
     CHECK(twice > 10 && twice < plan->count / 2);
     CHECK_NEAR(flops / plan->flops, 1, 1e-12);
     theo_plan_report_free(plan);
-    REQUIRE(theo_session_bytes(model, 64, 48, NULL, &bytes, &test_error));
+    REQUIRE(theo_session_bytes(model, 64, 48, 0, NULL, &bytes, &test_error));
     CHECK(bytes > 64 * 48 * 16);
 }
 
