@@ -35,6 +35,8 @@ typedef struct theo_epilogue {
 } theo_epilogue;
 
 theo_epilogue theo_epilogue_none(void);
+/* Nothing but that sum; id < 0: none at all. */
+theo_epilogue theo_epilogue_add(theo_tensor residual);
 
 /* ---- packed weights: owned by the model, made once, immutable */
 

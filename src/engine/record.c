@@ -10,7 +10,11 @@ enum { CELL = 8, CELL_LOGITS = CELL * CELL + 1 };
 static const theo_tensor none = {.id = -1};
 
 theo_epilogue theo_epilogue_none(void) {
-    return (theo_epilogue){.residual = {.id = -1}};
+    return theo_epilogue_add(none);
+}
+
+theo_epilogue theo_epilogue_add(theo_tensor residual) {
+    return (theo_epilogue){.residual = residual};
 }
 
 /* Keeps the first error: what follows it is mostly its consequence. */

@@ -5,7 +5,9 @@
 #include "formats/weights_internal.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---------------------------------------------------------------- for the containers */
 
@@ -151,6 +153,22 @@ const char *theo_weights_metadata(const theo_weights *weights, const char *key) 
 
 const char *theo_weights_config_json(const theo_weights *weights) {
     return weights->config_json;
+}
+
+theo_status theo_weights_read_beside(theo_text_beside *beside, const theo_weights *weights, const char *name, theo_error *err) {
+    const char *slash = strrchr(weights->path, '/');
+    int folder = slash ? (int)(slash + 1 - weights->path) : 0;
+    beside->text = NULL;
+    int length = snprintf(beside->path, sizeof beside->path, "%.*s%s", folder, weights->path, name);
+    if (!weights->mapped || length >= (int)sizeof beside->path || access(beside->path, F_OK))
+        return THEO_OK;
+    theo_map map;
+    THEO_TRY(theo_map_open(&map, beside->path, err));
+    beside->text = theo_alloc(map.bytes + 1, 1);
+    if (beside->text && map.bytes)
+        memcpy(beside->text, map.data, map.bytes);
+    theo_map_close(&map);
+    return beside->text ? THEO_OK : theo_fail(err, THEO_MEMORY, beside->path, NULL, "out of memory");
 }
 
 /* ---------------------------------------------------------------- numbers */

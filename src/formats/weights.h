@@ -42,6 +42,13 @@ const theo_weight *theo_weights_find(const theo_weights *weights, const char *na
 const char *theo_weights_metadata(const theo_weights *weights, const char *key);
 const char *theo_weights_config_json(const theo_weights *weights);
 
+/* A file of text in the folder of the weights. */
+typedef struct theo_text_beside {
+    char *text; /* to be released by theo_free; NULL: there is none */
+    char path[4096];
+} theo_text_beside;
+theo_status theo_weights_read_beside(theo_text_beside *beside, const theo_weights *weights, const char *name, theo_error *err);
+
 /* F32, F16, BF16, F64 to float32 in row-major order: out[elements]. THEO_SHAPE for other types. */
 theo_status theo_weight_to_f32(const theo_weights *weights, const theo_weight *weight, float *out, theo_error *err);
 

@@ -55,7 +55,7 @@ void theo_dpt_gather(theo_dpt *d, const theo_gather *g, const int tap_dims[THEO_
     theo_gather_1x1(g, &d->head[2], "head.4", 4, d->last_dims[1]);
 }
 
-void theo_dpt_visit(theo_dpt *d, void (*visit)(theo_packed *packed, void *context), void *context) {
+void theo_dpt_visit(const theo_dpt *d, theo_packed_visitor visit, void *context) {
     for (int i = 0; i < THEO_DPT_TAPS; i++) {
         visit(d->project[i], context);
         visit(d->resize[i], context);
@@ -88,19 +88,14 @@ static void trace(const recording *r, const char *stage, theo_tensor x) {
     r->trace(r->context, stage, x);
 }
 
-static theo_epilogue add(theo_tensor residual) {
-    theo_epilogue e = theo_epilogue_none();
-    e.residual = residual;
-    return e;
-}
-
 static theo_tensor record_unit(const recording *r, const theo_dpt_unit *unit, const char *part, theo_tensor x) {
     theo_epilogue first = theo_epilogue_none();
     first.relu_input = true;
     first.act = THEO_ACT_RELU;
     theo_tensor y =
         theo_plan_conv(r->plan, theo_name("%s.%s.conv1", r->name, part).text, x, unit->first, 1, THEO_PAD_ZERO, first);
-    return theo_plan_conv(r->plan, theo_name("%s.%s.conv2", r->name, part).text, y, unit->second, 1, THEO_PAD_ZERO, add(x));
+    return theo_plan_conv(r->plan, theo_name("%s.%s.conv2", r->name, part).text, y, unit->second, 1, THEO_PAD_ZERO,
+                          theo_epilogue_add(x));
 }
 
 /* Tap i as a map of 4, 2, 1 and 1/2 times the token grid, F channels. */

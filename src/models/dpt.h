@@ -33,9 +33,9 @@ typedef struct theo_dpt {
 /* Finds the tensors under g's prefix ("downstream_head1.dpt."), taking the widths from them. tap_dims: channels of the taps. */
 void theo_dpt_gather(theo_dpt *dpt, const theo_gather *g, const int tap_dims[THEO_DPT_TAPS]);
 /* Calls visit for every packed layer, NULL ones too. */
-void theo_dpt_visit(theo_dpt *dpt, void (*visit)(theo_packed *packed, void *context), void *context);
+void theo_dpt_visit(const theo_dpt *dpt, theo_packed_visitor visit, void *context);
 
-/* Stages by name, for tests; NULL functions of the plan's reader are not called. */
+/* Stages by name, for tests. */
 typedef void (*theo_dpt_trace_fn)(void *context, const char *stage, theo_tensor x);
 
 /* taps: [rows, columns, C] each. Returns [16 rows, 16 columns, 4]. trace may be NULL; with one, stages are kept to the end of the

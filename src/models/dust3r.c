@@ -2,14 +2,7 @@
 #include "models/dust3r.h"
 #include <math.h>
 
-static const float norm_eps = 1e-6f;
 static const theo_tensor none = {.id = -1};
-
-static theo_epilogue add(theo_tensor residual) {
-    theo_epilogue e = theo_epilogue_none();
-    e.residual = residual;
-    return e;
-}
 
 static void keep(theo_plan *plan, theo_dust3r_trace *t, const char *name, theo_tensor x) {
     if (!t || t->count == (int)(sizeof t->stages / sizeof *t->stages))
@@ -17,31 +10,6 @@ static void keep(theo_plan *plan, theo_dust3r_trace *t, const char *name, theo_t
     theo_plan_output(plan, x);
     t->stages[t->count].tensor = x;
     t->stages[t->count++].name = theo_name("%s", name);
-}
-
-static theo_tensor record_norm(theo_plan *p, const theo_norm *norm, const char *name, theo_tensor x) {
-    return theo_plan_layer_norm(p, name, x, norm->gamma, norm->beta, norm_eps);
-}
-
-/* x + proj(attention(norm1(x))) */
-static theo_tensor record_attention(theo_plan *p, const char *block, const theo_norm *norm, const theo_packed *qkv,
-                                    const theo_packed *proj, int heads, theo_tensor x, theo_tensor turn) {
-    int c = x.c;
-    theo_tensor y = record_norm(p, norm, theo_name("%s.norm1", block).text, x);
-    y = theo_plan_linear(p, theo_name("%s.qkv", block).text, y, qkv, theo_epilogue_none());
-    y = theo_plan_rope_attention(p, theo_name("%s.attention", block).text, theo_plan_channels(p, y, 0, c),
-                                 theo_plan_channels(p, y, c, c), theo_plan_channels(p, y, 2 * c, c), heads, turn, turn);
-    return theo_plan_linear(p, theo_name("%s.proj", block).text, y, proj, add(x));
-}
-
-/* x + fc2(gelu(fc1(norm(x)))) */
-static theo_tensor record_mlp(theo_plan *p, const char *block, const theo_norm *norm, const theo_packed *fc1,
-                              const theo_packed *fc2, theo_tensor x) {
-    theo_epilogue gelu = theo_epilogue_none();
-    gelu.act = THEO_ACT_GELU;
-    theo_tensor y = record_norm(p, norm, theo_name("%s.norm.mlp", block).text, x);
-    y = theo_plan_linear(p, theo_name("%s.fc1+gelu", block).text, y, fc1, gelu);
-    return theo_plan_linear(p, theo_name("%s.fc2", block).text, y, fc2, add(x));
 }
 
 /* ---------------------------------------------------------------- encoder */
@@ -56,13 +24,13 @@ theo_dust3r_encoding theo_dust3r_record_encoder(theo_plan *p, const theo_dust3r 
     x = theo_plan_linear(p, "patch_embed", x, n->embed, theo_epilogue_none());
     keep(p, trace, "patch_embed", x);
     for (int i = 0; i < c->enc_depth; i++) {
-        const theo_dust3r_encoder_block *b = &n->enc_blocks[i];
+        const theo_transformer_block *b = &n->enc_blocks[i];
         theo_tensor_name block = theo_name("enc%d", i);
-        x = record_attention(p, block.text, &b->norm1, b->qkv, b->proj, c->enc_heads, x, e.turn);
-        x = record_mlp(p, block.text, &b->norm2, b->fc1, b->fc2, x);
+        x = theo_self_attention_record(p, block.text, &b->attention, c->enc_heads, e.turn, x);
+        x = theo_mlp_record(p, block.text, "norm2", &b->mlp, x);
         keep(p, trace, theo_name("enc.%d", i).text, x);
     }
-    e.out = record_norm(p, &n->enc_norm, "enc_norm", x);
+    e.out = theo_norm_record(p, "enc_norm", &n->enc_norm, x);
     keep(p, trace, "enc_norm", e.out);
     theo_plan_output(p, e.out);
     return e;
@@ -70,19 +38,24 @@ theo_dust3r_encoding theo_dust3r_record_encoder(theo_plan *p, const theo_dust3r 
 
 /* ---------------------------------------------------------------- decoder */
 
+static theo_tensor record_cross(theo_plan *p, const char *block, const theo_dust3r_cross_attention *a, int heads, theo_tensor x,
+                                theo_tensor y, theo_tensor turn_x, theo_tensor turn_y) {
+    theo_epilogue plain = theo_epilogue_none();
+    theo_tensor memory = theo_norm_record(p, theo_name("%s.norm_y", block).text, &a->norm_y, y);
+    theo_tensor k = theo_plan_linear(p, theo_name("%s.k", block).text, memory, a->k, plain);
+    theo_tensor v = theo_plan_linear(p, theo_name("%s.v", block).text, memory, a->v, plain);
+    theo_tensor q = theo_norm_record(p, theo_name("%s.norm2", block).text, &a->norm, x);
+    q = theo_plan_linear(p, theo_name("%s.q", block).text, q, a->q, plain);
+    q = theo_plan_rope_attention(p, theo_name("%s.cross_attention", block).text, q, k, v, heads, turn_x, turn_y);
+    return theo_plan_linear(p, theo_name("%s.cross_proj", block).text, q, a->proj, theo_epilogue_add(x));
+}
+
 /* One branch's block: x of this branch, y of the other. */
 static theo_tensor record_block(theo_plan *p, const char *block, const theo_dust3r_decoder_block *b, int heads, theo_tensor x,
                                 theo_tensor y, theo_tensor turn_x, theo_tensor turn_y) {
-    theo_epilogue plain = theo_epilogue_none();
-    theo_tensor memory = record_norm(p, &b->norm_y, theo_name("%s.norm_y", block).text, y);
-    x = record_attention(p, block, &b->norm1, b->qkv, b->proj, heads, x, turn_x);
-    theo_tensor q = record_norm(p, &b->norm2, theo_name("%s.norm2", block).text, x);
-    q = theo_plan_linear(p, theo_name("%s.q", block).text, q, b->projq, plain);
-    theo_tensor k = theo_plan_linear(p, theo_name("%s.k", block).text, memory, b->projk, plain);
-    theo_tensor v = theo_plan_linear(p, theo_name("%s.v", block).text, memory, b->projv, plain);
-    q = theo_plan_rope_attention(p, theo_name("%s.cross_attention", block).text, q, k, v, heads, turn_x, turn_y);
-    x = theo_plan_linear(p, theo_name("%s.cross_proj", block).text, q, b->cross_proj, add(x));
-    return record_mlp(p, block, &b->norm3, b->fc1, b->fc2, x);
+    x = theo_self_attention_record(p, block, &b->self, heads, turn_x, x);
+    x = record_cross(p, block, &b->cross, heads, x, y, turn_x, turn_y);
+    return theo_mlp_record(p, block, "norm3", &b->mlp, x);
 }
 
 typedef struct head_trace {
@@ -139,7 +112,7 @@ theo_dust3r_decoding theo_dust3r_record_decoder(theo_plan *p, const theo_dust3r 
         d.raw[v] = none;
         if (!(wanted & 1u << v))
             continue;
-        theo_tensor last = record_norm(p, &n->dec_norm, theo_name("dec_norm%d", v + 1).text, x[v]);
+        theo_tensor last = theo_norm_record(p, theo_name("dec_norm%d", v + 1).text, &n->dec_norm, x[v]);
         keep(p, trace, theo_name("b%d.dec_norm", v + 1).text, last);
         taps[v][THEO_DPT_TAPS - 1] = last;
         theo_tensor_name head = theo_name("head%d", v + 1);

@@ -7,35 +7,28 @@
 
 #include "models/dpt.h"
 #include "models/dust3r_config.h"
+#include "models/transformer.h"
 
 enum { THEO_DUST3R_PATCH = 16, THEO_DUST3R_VIEWS = 2, THEO_DUST3R_CHANNELS = 4 }; /* x, y, z, confidence */
 
-/* x += proj(attention(norm1(x))); x += fc2(gelu(fc1(norm2(x)))) */
-typedef struct theo_dust3r_encoder_block {
-    theo_norm norm1;
-    theo_packed *qkv;  /* [3C, C], queries and keys in the order of turned weights */
-    theo_packed *proj; /* [C, C] */
-    theo_norm norm2;
-    theo_packed *fc1, *fc2; /* [H, C] [C, H] */
-} theo_dust3r_encoder_block;
+/* x + proj(attention(queries of norm(x), keys and values of norm_y(y))): y is what the other branch made of its view. */
+typedef struct theo_dust3r_cross_attention {
+    theo_norm norm, norm_y;
+    theo_packed *q, *k, *v, *proj; /* [C', C'] each; q and k in the order of turned weights */
+} theo_dust3r_cross_attention;
 
-/* The same with x += cross_proj(attention(queries of norm2(x), keys and values of norm_y(y))) between the two; the last part has
- * norm3. */
 typedef struct theo_dust3r_decoder_block {
-    theo_norm norm1;
-    theo_packed *qkv, *proj;
-    theo_norm norm2, norm_y;
-    theo_packed *projq, *projk, *projv, *cross_proj; /* [C, C] each */
-    theo_norm norm3;
-    theo_packed *fc1, *fc2;
+    theo_self_attention self;
+    theo_dust3r_cross_attention cross;
+    theo_mlp mlp;
 } theo_dust3r_decoder_block;
 
 /* Weights, immutable once loaded. */
 typedef struct theo_dust3r {
     theo_dust3r_config config;
     int enc_hidden, dec_hidden;
-    theo_packed *embed;                    /* [C, 3 * 16 * 16], input (channel, y, x) */
-    theo_dust3r_encoder_block *enc_blocks; /* [enc_depth] */
+    theo_packed *embed;                 /* [C, 3 * 16 * 16], input (channel, y, x) */
+    theo_transformer_block *enc_blocks; /* [enc_depth] */
     theo_norm enc_norm;
     theo_packed *decoder_embed;                               /* [C', C] */
     theo_dust3r_decoder_block *dec_blocks[THEO_DUST3R_VIEWS]; /* [dec_depth] each; the second may be the first itself */

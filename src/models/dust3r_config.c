@@ -1,13 +1,14 @@
 #include "models/dust3r_config.h"
 #include "base/error.h"
 #include "formats/text.h"
+#include "models/transformer.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST_WIDTH = 8192, LARGEST_DEPTH = 64, LARGEST_SIDE = 8192 };
+enum { LARGEST_WIDTH = THEO_TRANSFORMER_MAX_WIDTH, LARGEST_DEPTH = THEO_TRANSFORMER_MAX_DEPTH, LARGEST_SIDE = 8192 };
 
 void theo_dust3r_config_init(theo_dust3r_config *c) {
     *c = (theo_dust3r_config){
@@ -302,18 +303,6 @@ static int rows_of(const theo_weights *weights, const char *name) {
     return w && w->rank && w->shape[0] > 0 && w->shape[0] <= LARGEST_WIDTH ? (int)w->shape[0] : 0;
 }
 
-/* 1 + the largest index behind STEM. */
-static int count_blocks(const theo_weights *weights, const char *stem) {
-    size_t length = strlen(stem);
-    long count = 0;
-    for (int i = 0; i < theo_weights_count(weights); i++) {
-        const char *name = theo_weights_at(weights, i)->name;
-        long index = strncmp(name, stem, length) ? -1 : strtol(name + length, NULL, 10);
-        count = index >= count ? index + 1 : count;
-    }
-    return count > LARGEST_DEPTH ? LARGEST_DEPTH + 1 : (int)count;
-}
-
 void theo_dust3r_config_complete(theo_dust3r_config *c, const theo_weights *weights) {
     enum { HEAD = 64 };
     if (!c->enc_width)
@@ -321,9 +310,9 @@ void theo_dust3r_config_complete(theo_dust3r_config *c, const theo_weights *weig
     if (!c->dec_width)
         c->dec_width = rows_of(weights, "decoder_embed.weight");
     if (!c->enc_depth)
-        c->enc_depth = count_blocks(weights, "enc_blocks.");
+        c->enc_depth = theo_transformer_depth(weights, "enc_blocks.");
     if (!c->dec_depth)
-        c->dec_depth = count_blocks(weights, "dec_blocks.");
+        c->dec_depth = theo_transformer_depth(weights, "dec_blocks.");
     if (!c->enc_heads)
         c->enc_heads = c->enc_width / HEAD;
     if (!c->dec_heads)

@@ -1,12 +1,8 @@
 /* dust3r_weights.c - from the tensors of a checkpoint to packed layers: names, shapes, checks. */
 #include "base/error.h"
-#include "base/map.h"
 #include "models/dust3r.h"
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { LARGEST = 8192 };
 
 static bool starts(const char *text, const char *start) {
     return !strncmp(text, start, strlen(start));
@@ -34,22 +30,6 @@ static theo_status refuse_relatives(const theo_weights *weights, theo_error *err
 
 /* ---------------------------------------------------------------- configuration */
 
-/* The text of config.json beside a safetensors file, to be freed; NULL: there is none. */
-static theo_status read_beside(char **text, char path[4096], const theo_weights *weights, theo_error *err) {
-    *text = NULL;
-    const char *file = theo_weights_path(weights), *slash = strrchr(file, '/');
-    if (snprintf(path, 4096, "%.*sconfig.json", slash ? (int)(slash + 1 - file) : 0, file) >= 4096 || access(path, F_OK))
-        return THEO_OK;
-    theo_map map;
-    THEO_TRY(theo_map_open(&map, path, err));
-    char *copy = theo_alloc(map.bytes + 1, 1);
-    if (copy && map.bytes)
-        memcpy(copy, map.data, map.bytes);
-    theo_map_close(&map);
-    *text = copy;
-    return copy ? THEO_OK : theo_fail(err, THEO_MEMORY, path, NULL, "out of memory");
-}
-
 /* The constructor's call that a training checkpoint has in args.model; NULL: none. */
 static const char *find_call(theo_bump *memory, const theo_weights *weights) {
     const char *text = theo_weights_config_json(weights);
@@ -61,7 +41,6 @@ static const char *find_call(theo_bump *memory, const theo_weights *weights) {
 }
 
 static theo_status find_config(theo_dust3r_config *c, const theo_weights *weights, theo_error *err) {
-    char path[4096], *text;
     theo_dust3r_config_init(c);
     theo_bump memory = {0};
     const char *call = find_call(&memory, weights);
@@ -69,12 +48,13 @@ static theo_status find_config(theo_dust3r_config *c, const theo_weights *weight
     if (call)
         status = theo_dust3r_config_from_call(c, call, theo_weights_path(weights), err);
     theo_bump_free(&memory);
-    if (call || status)
+    if (call)
         return status;
-    THEO_TRY(read_beside(&text, path, weights, err));
-    if (text)
-        status = theo_dust3r_config_parse(c, text, path, err);
-    theo_free(text);
+    theo_text_beside beside;
+    THEO_TRY(theo_weights_read_beside(&beside, weights, "config.json", err));
+    if (beside.text)
+        status = theo_dust3r_config_parse(c, beside.text, beside.path, err);
+    theo_free(beside.text);
     return status;
 }
 
@@ -96,41 +76,24 @@ static theo_status check_config(const theo_dust3r_config *c, const char *path, t
 
 /* ---------------------------------------------------------------- gathering */
 
-/* Rows of STEM.mlp.fc1.weight; 0 where it is missing, which is noted later. */
-static int hidden_width(const theo_gather *g, const char *stem) {
-    const theo_weight *w = theo_weights_find(g->weights, theo_name("%s.mlp.fc1.weight", stem).text);
-    return w && w->rank == 2 && w->shape[0] > 0 && w->shape[0] <= LARGEST ? (int)w->shape[0] : 0;
+static void gather_cross(const theo_gather *g, theo_dust3r_cross_attention *a, const char *block, const theo_block_form *f) {
+    int c = f->width;
+    theo_gather_norm(g, &a->norm, theo_name("%s.norm2", block).text, c);
+    theo_gather_norm(g, &a->norm_y, theo_name("%s.norm_y", block).text, c);
+    theo_gather_turned(g, &a->q, theo_name("%s.cross_attn.projq", block).text, c, c, c, f->turned_head);
+    theo_gather_turned(g, &a->k, theo_name("%s.cross_attn.projk", block).text, c, c, c, f->turned_head);
+    theo_gather_linear(g, &a->v, theo_name("%s.cross_attn.projv", block).text, c, c);
+    theo_gather_linear(g, &a->proj, theo_name("%s.cross_attn.proj", block).text, c, c);
 }
 
-/* The first `turned` outputs are in heads that rotary positions turn. */
-static void gather_turned(const theo_gather *g, theo_packed **packed, const char *stem, int out, int in, int turned, int head) {
-    theo_packing_job job = {.kind = THEO_PACKING_LINEAR, .turned = turned, .head = head};
-    theo_gather_layer(g, packed, job, stem, 2, (int64_t[]){out, in}, out);
-}
-
-static void gather_encoder_block(const theo_gather *g, theo_dust3r_encoder_block *b, int i, int c, int head, int hidden) {
-    theo_gather_norm(g, &b->norm1, theo_name("enc_blocks.%d.norm1", i).text, c);
-    gather_turned(g, &b->qkv, theo_name("enc_blocks.%d.attn.qkv", i).text, 3 * c, c, 2 * c, head);
-    theo_gather_linear(g, &b->proj, theo_name("enc_blocks.%d.attn.proj", i).text, c, c);
-    theo_gather_norm(g, &b->norm2, theo_name("enc_blocks.%d.norm2", i).text, c);
-    theo_gather_linear(g, &b->fc1, theo_name("enc_blocks.%d.mlp.fc1", i).text, hidden, c);
-    theo_gather_linear(g, &b->fc2, theo_name("enc_blocks.%d.mlp.fc2", i).text, c, hidden);
-}
-
-static void gather_decoder_block(const theo_gather *g, theo_dust3r_decoder_block *b, const char *stem, int c, int head,
-                                 int hidden) {
-    theo_gather_norm(g, &b->norm1, theo_name("%s.norm1", stem).text, c);
-    gather_turned(g, &b->qkv, theo_name("%s.attn.qkv", stem).text, 3 * c, c, 2 * c, head);
-    theo_gather_linear(g, &b->proj, theo_name("%s.attn.proj", stem).text, c, c);
-    theo_gather_norm(g, &b->norm2, theo_name("%s.norm2", stem).text, c);
-    theo_gather_norm(g, &b->norm_y, theo_name("%s.norm_y", stem).text, c);
-    gather_turned(g, &b->projq, theo_name("%s.cross_attn.projq", stem).text, c, c, c, head);
-    gather_turned(g, &b->projk, theo_name("%s.cross_attn.projk", stem).text, c, c, c, head);
-    theo_gather_linear(g, &b->projv, theo_name("%s.cross_attn.projv", stem).text, c, c);
-    theo_gather_linear(g, &b->cross_proj, theo_name("%s.cross_attn.proj", stem).text, c, c);
-    theo_gather_norm(g, &b->norm3, theo_name("%s.norm3", stem).text, c);
-    theo_gather_linear(g, &b->fc1, theo_name("%s.mlp.fc1", stem).text, hidden, c);
-    theo_gather_linear(g, &b->fc2, theo_name("%s.mlp.fc2", stem).text, c, hidden);
+static void gather_decoder(const theo_gather *g, theo_dust3r_decoder_block *blocks, const char *stem, int depth,
+                           const theo_block_form *f) {
+    for (int i = 0; i < depth; i++) {
+        theo_tensor_name block = theo_name("%s.%d", stem, i);
+        theo_self_attention_gather(g, &blocks[i].self, block.text, f);
+        gather_cross(g, &blocks[i].cross, block.text, f);
+        theo_mlp_gather(g, &blocks[i].mlp, block.text, "norm3", f);
+    }
 }
 
 static bool has_second_decoder(const theo_weights *weights) {
@@ -150,12 +113,12 @@ static theo_status gather_blocks(const theo_gather *g, theo_dust3r *n, theo_erro
         n->dec_blocks[1] = n->dec_blocks[0];
     if (!n->enc_blocks || !n->dec_blocks[0] || !n->dec_blocks[1])
         return theo_fail(err, THEO_MEMORY, theo_weights_path(g->weights), NULL, "out of memory");
+    const theo_block_form enc = {.width = c->enc_width, .hidden = n->enc_hidden, .turned_head = c->enc_width / c->enc_heads};
+    const theo_block_form dec = {.width = c->dec_width, .hidden = n->dec_hidden, .turned_head = c->dec_width / c->dec_heads};
     for (int i = 0; i < c->enc_depth; i++)
-        gather_encoder_block(g, &n->enc_blocks[i], i, c->enc_width, c->enc_width / c->enc_heads, n->enc_hidden);
+        theo_transformer_block_gather(g, &n->enc_blocks[i], theo_name("enc_blocks.%d", i).text, &enc);
     for (int v = 0; v < branches; v++)
-        for (int i = 0; i < c->dec_depth; i++)
-            gather_decoder_block(g, &n->dec_blocks[v][i], theo_name("dec_blocks%s.%d", v ? "2" : "", i).text, c->dec_width,
-                                 c->dec_width / c->dec_heads, n->dec_hidden);
+        gather_decoder(g, n->dec_blocks[v], v ? "dec_blocks2" : "dec_blocks", c->dec_depth, &dec);
     return THEO_OK;
 }
 
@@ -165,8 +128,8 @@ static theo_status gather_all(const theo_gather *g, theo_dust3r *n, theo_error *
     THEO_TRY(find_config(c, g->weights, err));
     theo_dust3r_config_complete(c, g->weights);
     THEO_TRY(check_config(c, path, err));
-    n->enc_hidden = hidden_width(g, "enc_blocks.0");
-    n->dec_hidden = hidden_width(g, "dec_blocks.0");
+    n->enc_hidden = theo_transformer_hidden(g, "enc_blocks.0");
+    n->dec_hidden = theo_transformer_hidden(g, "dec_blocks.0");
 
     theo_gather_layer(g, &n->embed, (theo_packing_job){.kind = THEO_PACKING_LINEAR}, "patch_embed.proj", 4,
                       (int64_t[]){c->enc_width, 3, THEO_DUST3R_PATCH, THEO_DUST3R_PATCH}, c->enc_width);
@@ -191,68 +154,64 @@ static theo_status gather_all(const theo_gather *g, theo_dust3r *n, theo_error *
 
 /* ---------------------------------------------------------------- the whole */
 
-typedef void (*visit_fn)(theo_packed *packed, void *context);
+static void visit_decoder_block(const theo_dust3r_decoder_block *b, theo_packed_visitor visit, void *context) {
+    theo_packed *const cross[] = {b->cross.q, b->cross.k, b->cross.v, b->cross.proj};
+    theo_self_attention_visit(&b->self, visit, context);
+    for (size_t k = 0; k < sizeof cross / sizeof *cross; k++)
+        visit(cross[k], context);
+    theo_mlp_visit(&b->mlp, visit, context);
+}
 
-static void visit_all(theo_dust3r *n, visit_fn visit, void *context) {
+static int branches_of(const theo_dust3r *n) {
+    return n->dec_blocks[1] == n->dec_blocks[0] ? 1 : THEO_DUST3R_VIEWS;
+}
+
+static void visit_all(theo_dust3r *n, theo_packed_visitor visit, void *context) {
     visit(n->embed, context);
     visit(n->decoder_embed, context);
     for (int i = 0; n->enc_blocks && i < n->config.enc_depth; i++) {
-        theo_dust3r_encoder_block *b = &n->enc_blocks[i];
-        theo_packed *const all[] = {b->qkv, b->proj, b->fc1, b->fc2};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-            visit(all[k], context);
+        theo_self_attention_visit(&n->enc_blocks[i].attention, visit, context);
+        theo_mlp_visit(&n->enc_blocks[i].mlp, visit, context);
     }
-    int branches = n->dec_blocks[1] == n->dec_blocks[0] ? 1 : THEO_DUST3R_VIEWS;
-    for (int v = 0; v < branches; v++)
-        for (int i = 0; n->dec_blocks[v] && i < n->config.dec_depth; i++) {
-            theo_dust3r_decoder_block *b = &n->dec_blocks[v][i];
-            theo_packed *const all[] = {b->qkv, b->proj, b->projq, b->projk, b->projv, b->cross_proj, b->fc1, b->fc2};
-            for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-                visit(all[k], context);
-        }
+    for (int v = 0; v < branches_of(n); v++)
+        for (int i = 0; n->dec_blocks[v] && i < n->config.dec_depth; i++)
+            visit_decoder_block(&n->dec_blocks[v][i], visit, context);
     for (int v = 0; v < THEO_DUST3R_VIEWS; v++) {
         theo_dpt_visit(&n->dpt[v], visit, context);
         visit(n->linear[v], context);
     }
 }
 
-static void free_packed(theo_packed *packed, void *context) {
-    (void)context;
-    theo_packed_free(packed);
-}
-
-static void add_bytes(theo_packed *packed, void *context) {
-    size_t *bytes = context;
-    *bytes += packed ? theo_packed_bytes(packed) : 0;
+static void free_norms(theo_dust3r *n) {
+    for (int i = 0; n->enc_blocks && i < n->config.enc_depth; i++) {
+        theo_norm_free(&n->enc_blocks[i].attention.norm);
+        theo_norm_free(&n->enc_blocks[i].mlp.norm);
+    }
+    for (int v = 0; v < branches_of(n); v++)
+        for (int i = 0; n->dec_blocks[v] && i < n->config.dec_depth; i++) {
+            theo_dust3r_decoder_block *b = &n->dec_blocks[v][i];
+            theo_norm *const norms[] = {&b->self.norm, &b->cross.norm, &b->cross.norm_y, &b->mlp.norm};
+            for (size_t k = 0; k < sizeof norms / sizeof *norms; k++)
+                theo_norm_free(norms[k]);
+        }
+    theo_norm_free(&n->enc_norm);
+    theo_norm_free(&n->dec_norm);
 }
 
 void theo_dust3r_free(theo_dust3r *n) {
     if (!n)
         return;
-    visit_all(n, free_packed, NULL);
-    for (int i = 0; n->enc_blocks && i < n->config.enc_depth; i++) {
-        theo_norm_free(&n->enc_blocks[i].norm1);
-        theo_norm_free(&n->enc_blocks[i].norm2);
-    }
-    bool is_shared = n->dec_blocks[1] == n->dec_blocks[0];
-    for (int v = 0; v < (is_shared ? 1 : THEO_DUST3R_VIEWS); v++) {
-        for (int i = 0; n->dec_blocks[v] && i < n->config.dec_depth; i++) {
-            theo_dust3r_decoder_block *b = &n->dec_blocks[v][i];
-            theo_norm *const norms[] = {&b->norm1, &b->norm2, &b->norm_y, &b->norm3};
-            for (size_t k = 0; k < sizeof norms / sizeof *norms; k++)
-                theo_norm_free(norms[k]);
-        }
+    visit_all(n, theo_packed_visit_free, NULL);
+    free_norms(n);
+    for (int v = 0; v < branches_of(n); v++)
         theo_free(n->dec_blocks[v]);
-    }
     theo_free(n->enc_blocks);
-    theo_norm_free(&n->enc_norm);
-    theo_norm_free(&n->dec_norm);
     theo_free(n);
 }
 
 static void describe(theo_dust3r *n) {
     const theo_dust3r_config *c = &n->config;
-    visit_all(n, add_bytes, &n->weight_bytes);
+    visit_all(n, theo_packed_visit_bytes, &n->weight_bytes);
     snprintf(n->config_json, sizeof n->config_json,
              "{\"kind\": \"dust3r\", \"enc_embed_dim\": %d, \"enc_depth\": %d, \"enc_num_heads\": %d, \"dec_embed_dim\": %d, "
              "\"dec_depth\": %d, \"dec_num_heads\": %d, \"head_type\": \"%s\", \"output_mode\": \"pts3d\", \"pos_embed\": "
@@ -284,7 +243,7 @@ static void count_tensors(theo_dust3r *n, const theo_packing *packing, const the
 static theo_status load(theo_dust3r *n, theo_packing *packing, const theo_weights *weights, theo_cpu level, theo_pool *pool,
                         theo_error *err) {
     theo_problems problems = {.count = 0};
-    theo_gather g = {weights, packing, &problems, "", LARGEST};
+    theo_gather g = {weights, packing, &problems, "", THEO_TRANSFORMER_MAX_WIDTH};
     THEO_TRY(gather_all(&g, n, err));
     THEO_TRY(theo_packing_run(packing, weights, level, pool, err));
     count_tensors(n, packing, weights);

@@ -35,6 +35,11 @@ void theo_gather_layer(const theo_gather *g, theo_packed **packed, theo_packing_
     theo_packing_add(g->packing, job);
 }
 
+void theo_gather_turned(const theo_gather *g, theo_packed **packed, const char *stem, int out, int in, int turned, int head) {
+    theo_packing_job job = {.kind = THEO_PACKING_LINEAR, .turned = head ? turned : 0, .head = head};
+    theo_gather_layer(g, packed, job, stem, 2, (int64_t[]){out, in}, out);
+}
+
 void theo_gather_linear(const theo_gather *g, theo_packed **packed, const char *stem, int out, int in) {
     theo_gather_layer(g, packed, (theo_packing_job){.kind = THEO_PACKING_LINEAR}, stem, 2, (int64_t[]){out, in}, out);
 }
@@ -50,4 +55,13 @@ void theo_gather_3x3(const theo_gather *g, theo_packed **packed, const char *ste
 void theo_norm_free(theo_norm *norm) {
     theo_free_aligned(norm->gamma);
     theo_free_aligned(norm->beta);
+}
+
+void theo_packed_visit_free(theo_packed *packed, void *unused) {
+    (void)unused;
+    theo_packed_free(packed);
+}
+
+void theo_packed_visit_bytes(theo_packed *packed, void *bytes) {
+    *(size_t *)bytes += packed ? theo_packed_bytes(packed) : 0;
 }

@@ -33,11 +33,20 @@ void theo_gather_norm(const theo_gather *g, theo_norm *norm, const char *stem, i
 /* STEM.weight of that shape and STEM.bias [biases] (0: none), packed as the job says. */
 void theo_gather_layer(const theo_gather *g, theo_packed **packed, theo_packing_job job, const char *stem, int rank,
                        const int64_t *shape, int biases);
+/* A linear layer with bias whose first `turned` outputs are in heads of so many that rotary positions turn (theo_turned_row);
+ * head 0: none are. */
+void theo_gather_turned(const theo_gather *g, theo_packed **packed, const char *stem, int out, int in, int turned, int head);
 /* The usual ones: a linear layer, a convolution of 1x1 and of 3x3 pixels, each with bias. */
 void theo_gather_linear(const theo_gather *g, theo_packed **packed, const char *stem, int out, int in);
 void theo_gather_1x1(const theo_gather *g, theo_packed **packed, const char *stem, int out, int in);
 void theo_gather_3x3(const theo_gather *g, theo_packed **packed, const char *stem, int out, int in);
 
 void theo_norm_free(theo_norm *norm);
+
+/* What is done with each packed layer of a network; packed may be NULL. */
+typedef void (*theo_packed_visitor)(theo_packed *packed, void *context);
+void theo_packed_visit_free(theo_packed *packed, void *unused);
+/* bytes: a size_t that theirs are added to. */
+void theo_packed_visit_bytes(theo_packed *packed, void *bytes);
 
 #endif

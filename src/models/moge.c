@@ -26,12 +26,6 @@ theo_tensor theo_moge_add_coordinates(const theo_moge_recording *r, int h, int w
     return x;
 }
 
-theo_epilogue theo_moge_plus(theo_tensor residual) {
-    theo_epilogue e = theo_epilogue_none();
-    e.residual = residual;
-    return e;
-}
-
 /* ---------------------------------------------------------------- encoder */
 
 /* [rows, columns, features]; *cls: [1, 1, C]. Every tap goes through the backbone's last norm; their projections are summed. */
@@ -52,8 +46,8 @@ static theo_tensor record_encoder(const theo_moge_recording *r, theo_tensor *cls
         theo_tensor y = theo_vit_record_norm(p, &n->vit, theo_name("tap%d.norm", tap).text, x);
         theo_moge_trace_stage(r, y, "tap%d", tap);
         theo_tensor patches = theo_plan_rows(p, y, 1, grid->rows, grid->columns);
-        features =
-            theo_plan_linear(p, theo_name("tap%d.projection", tap).text, patches, n->projections[tap], theo_moge_plus(features));
+        features = theo_plan_linear(p, theo_name("tap%d.projection", tap).text, patches, n->projections[tap],
+                                    theo_epilogue_add(features));
         if (++tap == c->tap_count)
             *cls = theo_plan_rows(p, y, 0, 1, 1);
     }

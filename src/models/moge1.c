@@ -12,7 +12,7 @@ static theo_tensor record_block(theo_plan *p, const theo_moge1_config *c, const 
     theo_tensor y = record_norm(p, theo_name("%s.norm1", name).text, x, 1, &block->norm);
     y = theo_plan_conv(p, theo_name("%s.conv1", name).text, y, block->first, 1, THEO_PAD_REPLICATE, theo_epilogue_none());
     y = record_norm(p, theo_name("%s.norm2", name).text, y, c->is_hidden_grouped ? hidden / 32 : 1, &block->hidden_norm);
-    return theo_plan_conv(p, theo_name("%s.conv2", name).text, y, block->second, 1, THEO_PAD_REPLICATE, theo_moge_plus(x));
+    return theo_plan_conv(p, theo_name("%s.conv2", name).text, y, block->second, 1, THEO_PAD_REPLICATE, theo_epilogue_add(x));
 }
 
 /* The transposed convolution of map and coordinates beside each other is the sum of one of each. */
@@ -22,7 +22,7 @@ static theo_tensor record_stage(const theo_moge_recording *r, int number, theo_t
     const theo_moge1_stage *s = &n->stages[number];
     theo_tensor uv = theo_moge_add_coordinates(r, x.h, x.w, false);
     uv = theo_plan_conv_transpose(p, theo_name("up%d.coordinates", number).text, uv, s->up_coordinates, theo_epilogue_none());
-    x = theo_plan_conv_transpose(p, theo_name("up%d", number).text, x, s->up, theo_moge_plus(uv));
+    x = theo_plan_conv_transpose(p, theo_name("up%d", number).text, x, s->up, theo_epilogue_add(uv));
     x = theo_plan_conv(p, theo_name("up%d.conv", number).text, x, s->conv, 1, THEO_PAD_REPLICATE, theo_epilogue_none());
     theo_moge_trace_stage(r, x, "up%d_conv", number);
     for (int j = 0; j < n->config.blocks; j++)

@@ -139,15 +139,10 @@ void theo_moge1_visit(theo_moge1 *n, theo_packed_visitor visit, void *context) {
     visit(n->last, context);
 }
 
-static void free_packed(theo_packed *packed, void *context) {
-    (void)context;
-    theo_packed_free(packed);
-}
-
 void theo_moge1_free(theo_moge1 *n) {
     if (!n)
         return;
-    theo_moge1_visit(n, free_packed, NULL);
+    theo_moge1_visit(n, theo_packed_visit_free, NULL);
     for (int i = 0; i < THEO_MOGE1_MAX_STAGES; i++)
         for (int j = 0; j < THEO_MOGE_MAX_BLOCKS; j++) {
             theo_norm_free(&n->stages[i].blocks[j].norm);

@@ -49,7 +49,7 @@ static theo_tensor record_plain_block(const place *at, int j, theo_tensor x) {
     first.relu_input = true;
     first.act = THEO_ACT_RELU;
     theo_tensor y = record_conv(at, j, 1, x, block->first, first);
-    return record_conv(at, j, 2, y, block->second, theo_moge_plus(x));
+    return record_conv(at, j, 2, y, block->second, theo_epilogue_add(x));
 }
 
 static theo_tensor record_normed_block(const place *at, int j, theo_tensor x) {
@@ -57,7 +57,7 @@ static theo_tensor record_normed_block(const place *at, int j, theo_tensor x) {
     theo_tensor y = record_norm(at, j, 1, x, at->config->in_norm, &block->in_norm);
     y = record_conv(at, j, 1, y, block->first, theo_epilogue_none());
     y = record_norm(at, j, 2, y, at->config->hidden_norm, &block->hidden_norm);
-    return record_conv(at, j, 2, y, block->second, theo_moge_plus(x));
+    return record_conv(at, j, 2, y, block->second, theo_epilogue_add(x));
 }
 
 static theo_tensor record_blocks(const place *at, theo_tensor x) {
@@ -71,7 +71,7 @@ static theo_tensor record_blocks(const place *at, theo_tensor x) {
 /* x + input(in); the sum is made where the later of both is. */
 static theo_tensor record_input(const place *at, theo_tensor in, theo_tensor residual) {
     return theo_plan_linear(at->plan, theo_name("%s.%d.input", at->name, at->number).text, in, at->level->input,
-                            theo_moge_plus(residual));
+                            theo_epilogue_add(residual));
 }
 
 static theo_tensor record_way_up(const place *at, theo_tensor x) {
@@ -152,14 +152,14 @@ static void record_folded_heads(const theo_moge_recording *r, const neck_inputs 
     theo_tensor inside[LEVELS], neck[LEVELS], quads = in->uv[LAST];
     record_neck(r, in, LAST - 1, inside, neck);
     theo_tensor shared = theo_plan_linear(p, "last.uv", quads, fold->uv, theo_epilogue_none());
-    shared = theo_plan_conv(p, "last.neck", inside[LAST - 1], fold->neck, 1, THEO_PAD_REPLICATE, theo_moge_plus(shared));
+    shared = theo_plan_conv(p, "last.neck", inside[LAST - 1], fold->neck, 1, THEO_PAD_REPLICATE, theo_epilogue_add(shared));
     for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++) {
         if (!(heads & 1u << h))
             continue;
         int channels = theo_moge_head_channels(r->network, h);
         theo_tensor x = record_head(r, h, neck, LAST - 1);
         x = theo_plan_conv(p, theo_name("last.%s", head_names[h]).text, x, fold->heads[h], 1, THEO_PAD_REPLICATE,
-                           theo_moge_plus(theo_plan_channels(p, shared, fold->at[h], 4 * channels)));
+                           theo_epilogue_add(theo_plan_channels(p, shared, fold->at[h], 4 * channels)));
         r->net->maps[h] = (theo_moge_map){x, true, channels};
     }
 }

@@ -168,11 +168,6 @@ void theo_moge2_visit(theo_moge2 *n, theo_packed_visitor visit, void *context) {
         visit(n->scale[i], context);
 }
 
-static void free_packed(theo_packed *packed, void *context) {
-    (void)context;
-    theo_packed_free(packed);
-}
-
 static void free_norms(theo_moge2_stack *stack) {
     for (int l = 0; l < THEO_MOGE2_LEVELS; l++)
         for (int j = 0; j < THEO_MOGE_MAX_BLOCKS; j++) {
@@ -184,7 +179,7 @@ static void free_norms(theo_moge2_stack *stack) {
 void theo_moge2_free(theo_moge2 *n) {
     if (!n)
         return;
-    theo_moge2_visit(n, free_packed, NULL);
+    theo_moge2_visit(n, theo_packed_visit_free, NULL);
     free_norms(&n->neck);
     for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
         free_norms(&n->heads[h]);

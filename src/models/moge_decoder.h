@@ -7,8 +7,6 @@
 
 #define THEO_MOGE_NORM_EPS 1e-5f /* of both decoders */
 
-typedef void (*theo_packed_visitor)(theo_packed *packed, void *context);
-
 /* A layer's name in reports is made by theo_name. */
 typedef struct theo_moge_recording {
     theo_plan *plan;
@@ -21,7 +19,5 @@ typedef struct theo_moge_recording {
 void theo_moge_trace_stage(const theo_moge_recording *r, theo_tensor x, const char *format, int number);
 /* An input of coordinates for a map of h x w; is_quads: of so many quads. */
 theo_tensor theo_moge_add_coordinates(const theo_moge_recording *r, int h, int w, bool is_quads);
-/* No epilogue but that sum. id < 0: none at all. */
-theo_epilogue theo_moge_plus(theo_tensor residual);
 
 #endif

@@ -1,11 +1,9 @@
 /* moge_load.c - from the tensors of a checkpoint to packed layers: which generation it is, the encoder, and all of it. */
 #include "base/error.h"
-#include "base/map.h"
 #include "models/moge1.h"
 #include "models/moge2.h"
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---------------------------------------------------------------- which network */
 
@@ -69,7 +67,8 @@ bool theo_moge_has_scale(const theo_moge *n) {
 
 /* ---------------------------------------------------------------- gathering */
 
-/* The configuration as text: of the pickle, of the header, or of model_config.json beside the file. *owned is to be freed. */
+/* The configuration as text: of the pickle, of the header, or of model_config.json beside the file; NULL: none is told. *owned is
+ * to be freed. */
 static theo_status find_config(const char **text, char **owned, const theo_weights *weights, theo_error *err) {
     *owned = NULL;
     *text = theo_weights_config_json(weights);
@@ -77,20 +76,10 @@ static theo_status find_config(const char **text, char **owned, const theo_weigh
         *text = theo_weights_metadata(weights, "model_config");
     if (*text || strcmp(theo_weights_source(weights), "safetensors"))
         return THEO_OK;
-    const char *path = theo_weights_path(weights), *slash = strrchr(path, '/');
-    char beside[4096];
-    if (snprintf(beside, sizeof beside, "%.*smodel_config.json", slash ? (int)(slash + 1 - path) : 0, path) >= (int)sizeof beside)
-        return THEO_OK;
-    if (access(beside, F_OK))
-        return THEO_OK;
-    theo_map map;
-    THEO_TRY(theo_map_open(&map, beside, err));
-    char *copy = theo_alloc(map.bytes + 1, 1);
-    if (copy && map.bytes)
-        memcpy(copy, map.data, map.bytes);
-    theo_map_close(&map);
-    *text = *owned = copy;
-    return copy ? THEO_OK : theo_fail(err, THEO_MEMORY, beside, NULL, "out of memory");
+    theo_text_beside beside;
+    THEO_TRY(theo_weights_read_beside(&beside, weights, "model_config.json", err));
+    *text = *owned = beside.text;
+    return THEO_OK;
 }
 
 static theo_status gather_all(theo_moge *n, const theo_gather *g, const char *config_text, theo_error *err) {
@@ -119,11 +108,6 @@ static void visit_all(theo_moge *n, theo_packed_visitor visit, void *context) {
         theo_moge2_visit(n->two, visit, context);
 }
 
-static void add_bytes(theo_packed *packed, void *context) {
-    size_t *bytes = context;
-    *bytes += packed ? theo_packed_bytes(packed) : 0;
-}
-
 void theo_moge_free(theo_moge *n) {
     if (!n)
         return;
@@ -142,7 +126,7 @@ void theo_moge_free(theo_moge *n) {
 static void describe(theo_moge *n) {
     const theo_moge_config *c = &n->config;
     n->weight_bytes = theo_vit_bytes(&n->vit);
-    visit_all(n, add_bytes, &n->weight_bytes);
+    visit_all(n, theo_packed_visit_bytes, &n->weight_bytes);
     char *text = n->config_json;
     size_t room = sizeof n->config_json, at;
     at = (size_t)snprintf(text, room, "{\"kind\": \"moge-%d\", \"width\": %d, \"depth\": %d, \"heads\": %d, \"taps\": [",

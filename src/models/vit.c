@@ -1,57 +1,12 @@
 #include "models/vit.h"
 #include "base/error.h"
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-static const float norm_eps = 1e-6f;
 
 /* ---------------------------------------------------------------- loading */
 
-/* A linear layer with the LayerScale behind it. */
-static void gather_scaled(const theo_gather *g, theo_packed **packed, const char *stem, int out, int in, const char *gamma) {
-    theo_packing_job job = {.kind = THEO_PACKING_LINEAR, .scale = theo_gather_expect(g, gamma, 1, (int64_t[]){out})};
-    theo_gather_layer(g, packed, job, stem, 2, (int64_t[]){out, in}, out);
-}
-
-static void gather_block(const theo_gather *g, const theo_vit *vit, int index) {
-    theo_vit_block *b = &vit->blocks[index];
-    int c = vit->width;
-    theo_gather_norm(g, &b->norm1, theo_name("blocks.%d.norm1", index).text, c);
-    theo_gather_linear(g, &b->qkv, theo_name("blocks.%d.attn.qkv", index).text, 3 * c, c);
-    gather_scaled(g, &b->proj, theo_name("blocks.%d.attn.proj", index).text, c, c, theo_name("blocks.%d.ls1.gamma", index).text);
-    theo_gather_norm(g, &b->norm2, theo_name("blocks.%d.norm2", index).text, c);
-    theo_gather_linear(g, &b->fc1, theo_name("blocks.%d.mlp.fc1", index).text, vit->hidden, c);
-    gather_scaled(g, &b->fc2, theo_name("blocks.%d.mlp.fc2", index).text, c, vit->hidden,
-                  theo_name("blocks.%d.ls2.gamma", index).text);
-}
-
-/* 1 + the largest index behind PREFIX "blocks.". */
-static int count_blocks(const theo_weights *weights, const char *prefix) {
-    char stem[THEO_TENSOR_NAME_BYTES];
-    size_t length = (size_t)snprintf(stem, sizeof stem, "%sblocks.", prefix);
-    long count = 0;
-    for (int i = 0; i < theo_weights_count(weights); i++) {
-        const char *name = theo_weights_at(weights, i)->name;
-        if (strncmp(name, stem, length))
-            continue;
-        long index = strtol(name + length, NULL, 10);
-        if (index >= count)
-            count = index + 1;
-    }
-    return count > THEO_VIT_MAX_DEPTH ? THEO_VIT_MAX_DEPTH + 1 : (int)count;
-}
-
 static int size_of(const theo_weight *w, int dimension) {
     return w ? (int)w->shape[dimension] : 0;
-}
-
-static int hidden_width(const theo_gather *s, int width) {
-    char name[THEO_TENSOR_NAME_BYTES];
-    snprintf(name, sizeof name, "%sblocks.0.mlp.fc1.weight", s->prefix);
-    const theo_weight *w = theo_weights_find(s->weights, name);
-    return w && w->rank == 2 && w->shape[0] > 0 && w->shape[0] <= THEO_VIT_MAX_WIDTH ? (int)w->shape[0] : 4 * width;
 }
 
 /* Side of the square table in positions [1, 1 + side * side, C]; 0 and a note where it is none. */
@@ -85,7 +40,7 @@ static theo_status refuse_other_backbones(const theo_gather *s, theo_error *err)
 
 theo_status theo_vit_gather(theo_vit *vit, theo_packing *packing, theo_problems *problems, const theo_weights *weights,
                             const char *prefix, theo_error *err) {
-    theo_gather s = {weights, packing, problems, prefix, THEO_VIT_MAX_WIDTH};
+    theo_gather s = {weights, packing, problems, prefix, THEO_TRANSFORMER_MAX_WIDTH};
     THEO_TRY(refuse_other_backbones(&s, err));
     const theo_weight *cls = theo_gather_expect(&s, "cls_token", 3, (int64_t[]){1, 1, 0});
     int c = size_of(cls, 2);
@@ -97,11 +52,11 @@ theo_status theo_vit_gather(theo_vit *vit, theo_packing *packing, theo_problems 
         theo_problems_note(problems, THEO_SHAPE, embed->name, "has patches of %lld x %lld: squares up to 64 are supported",
                            (long long)embed->shape[2], (long long)embed->shape[3]);
     *vit = (theo_vit){.width = c, .heads = c / THEO_VIT_HEAD, .patch = size_of(embed, 2), .table = table_side(&s, positions)};
-    vit->hidden = hidden_width(&s, c);
-    vit->depth = count_blocks(weights, prefix);
-    if (vit->depth < 1 || vit->depth > THEO_VIT_MAX_DEPTH)
+    vit->hidden = theo_transformer_hidden(&s, "blocks.0");
+    vit->depth = theo_transformer_depth(weights, theo_name("%sblocks.", prefix).text);
+    if (vit->depth < 1 || vit->depth > THEO_TRANSFORMER_MAX_DEPTH)
         return theo_fail(err, THEO_STRUCTURE, theo_weights_path(weights), prefix, "%d transformer blocks: allowed are 1 to %d",
-                         vit->depth, THEO_VIT_MAX_DEPTH);
+                         vit->depth, THEO_TRANSFORMER_MAX_DEPTH);
     vit->blocks = theo_alloc((size_t)vit->depth, sizeof *vit->blocks);
     if (!vit->blocks)
         return theo_fail(err, THEO_MEMORY, theo_weights_path(weights), NULL, "out of memory");
@@ -110,24 +65,28 @@ theo_status theo_vit_gather(theo_vit *vit, theo_packing *packing, theo_problems 
     theo_packing_add(packing, (theo_packing_job){.kind = THEO_PACKING_FLOATS, .weight = positions, .floats = &vit->positions});
     theo_gather_floats(&s, &vit->embed_bias, "patch_embed.proj.bias", 1, (int64_t[]){c});
     theo_packing_add(packing, (theo_packing_job){.kind = THEO_PACKING_LINEAR, .weight = embed, .packed = &vit->embed});
+    const theo_block_form form = {.width = c, .hidden = vit->hidden, .is_scaled = true};
     for (int i = 0; i < vit->depth; i++)
-        gather_block(&s, vit, i);
+        theo_transformer_block_gather(&s, &vit->blocks[i], theo_name("blocks.%d", i).text, &form);
     theo_gather_norm(&s, &vit->norm, "norm", c);
     return THEO_OK;
 }
 
-void theo_vit_free(theo_vit *vit) {
+static void visit_all(const theo_vit *vit, theo_packed_visitor visit, void *context) {
+    visit(vit->embed, context);
     for (int i = 0; vit->blocks && i < vit->depth; i++) {
-        theo_vit_block *b = &vit->blocks[i];
-        theo_norm_free(&b->norm1);
-        theo_packed_free(b->qkv);
-        theo_packed_free(b->proj);
-        theo_norm_free(&b->norm2);
-        theo_packed_free(b->fc1);
-        theo_packed_free(b->fc2);
+        theo_self_attention_visit(&vit->blocks[i].attention, visit, context);
+        theo_mlp_visit(&vit->blocks[i].mlp, visit, context);
+    }
+}
+
+void theo_vit_free(theo_vit *vit) {
+    visit_all(vit, theo_packed_visit_free, NULL);
+    for (int i = 0; vit->blocks && i < vit->depth; i++) {
+        theo_norm_free(&vit->blocks[i].attention.norm);
+        theo_norm_free(&vit->blocks[i].mlp.norm);
     }
     theo_free(vit->blocks);
-    theo_packed_free(vit->embed);
     theo_free_aligned(vit->embed_bias);
     theo_free_aligned(vit->cls);
     theo_free_aligned(vit->positions);
@@ -138,11 +97,8 @@ void theo_vit_free(theo_vit *vit) {
 size_t theo_vit_bytes(const theo_vit *vit) {
     size_t rows =
         1 + (size_t)vit->table * (size_t)vit->table + 4 + 4 * (size_t)vit->depth; /* positions and vectors, of C floats */
-    size_t bytes = rows * (size_t)vit->width * sizeof(float) + theo_packed_bytes(vit->embed);
-    for (int i = 0; i < vit->depth; i++) {
-        const theo_vit_block *b = &vit->blocks[i];
-        bytes += theo_packed_bytes(b->qkv) + theo_packed_bytes(b->proj) + theo_packed_bytes(b->fc1) + theo_packed_bytes(b->fc2);
-    }
+    size_t bytes = rows * (size_t)vit->width * sizeof(float);
+    visit_all(vit, theo_packed_visit_bytes, &bytes);
     return bytes;
 }
 
@@ -196,39 +152,20 @@ void theo_vit_positions(const theo_vit *vit, int rows, int columns, float *out, 
 
 /* ---------------------------------------------------------------- on a plan */
 
-static theo_epilogue add(theo_tensor residual) {
-    theo_epilogue e = theo_epilogue_none();
-    e.residual = residual;
-    return e;
-}
-
 theo_tensor theo_vit_embed(theo_plan *p, const theo_vit *vit, theo_tensor patches, theo_tensor positions) {
-    return theo_plan_linear(p, "patch_embed", patches, vit->embed, add(positions));
+    return theo_plan_linear(p, "patch_embed", patches, vit->embed, theo_epilogue_add(positions));
 }
 
 theo_tensor theo_vit_record_norm(theo_plan *p, const theo_vit *vit, const char *name, theo_tensor x) {
-    return theo_plan_layer_norm(p, name, x, vit->norm.gamma, vit->norm.beta, norm_eps);
-}
-
-static const char *named(char text[64], int block, const char *part) {
-    snprintf(text, 64, "block%d.%s", block, part);
-    return text;
+    return theo_norm_record(p, name, &vit->norm, x);
 }
 
 theo_tensor theo_vit_record_block(theo_plan *p, const theo_vit *vit, int index, theo_tensor x, theo_tensor *after_attention) {
-    const theo_vit_block *b = &vit->blocks[index];
-    char name[64];
-    theo_epilogue gelu = theo_epilogue_none();
-    gelu.act = THEO_ACT_GELU;
-
-    theo_tensor y = theo_plan_layer_norm(p, named(name, index, "norm1"), x, b->norm1.gamma, b->norm1.beta, norm_eps);
-    y = theo_plan_linear(p, named(name, index, "qkv"), y, b->qkv, theo_epilogue_none());
-    y = theo_plan_attention(p, named(name, index, "attention"), y, vit->heads);
-    x = theo_plan_linear(p, named(name, index, "proj"), y, b->proj, add(x));
+    static const theo_tensor no_turn = {.id = -1};
+    const theo_transformer_block *b = &vit->blocks[index];
+    theo_tensor_name block = theo_name("block%d", index);
+    x = theo_self_attention_record(p, block.text, &b->attention, vit->heads, no_turn, x);
     if (after_attention)
         *after_attention = x;
-
-    y = theo_plan_layer_norm(p, named(name, index, "norm2"), x, b->norm2.gamma, b->norm2.beta, norm_eps);
-    y = theo_plan_linear(p, named(name, index, "fc1+gelu"), y, b->fc1, gelu);
-    return theo_plan_linear(p, named(name, index, "fc2"), y, b->fc2, add(x));
+    return theo_mlp_record(p, block.text, "norm2", &b->mlp, x);
 }

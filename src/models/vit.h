@@ -3,24 +3,9 @@
 #ifndef THEO_MODELS_VIT_H
 #define THEO_MODELS_VIT_H
 
-#include "engine/plan.h"
-#include "models/gather.h"
+#include "models/transformer.h"
 
-enum {
-    THEO_VIT_HEAD = 64,        /* width of a head */
-    THEO_VIT_MAX_DEPTH = 64,   /* blocks */
-    THEO_VIT_MAX_WIDTH = 8192, /* C, and the hidden width */
-};
-
-/* x += proj(attention(norm1(x))); x += fc2(gelu(fc1(norm2(x)))) */
-typedef struct theo_vit_block {
-    theo_norm norm1;
-    theo_packed *qkv;  /* [3C, C]: rows of q, k, v, each heads x 64 */
-    theo_packed *proj; /* [C, C], times LayerScale 1 */
-    theo_norm norm2;
-    theo_packed *fc1; /* [H, C] */
-    theo_packed *fc2; /* [C, H], times LayerScale 2 */
-} theo_vit_block;
+enum { THEO_VIT_HEAD = 64 }; /* channels of a head */
 
 /* Weights, immutable once loaded. */
 typedef struct theo_vit {
@@ -30,7 +15,7 @@ typedef struct theo_vit {
     float *embed_bias;               /* [C] */
     float *cls;                      /* [C] */
     float *positions;                /* [1 + table * table, C] */
-    theo_vit_block *blocks;          /* [depth] */
+    theo_transformer_block *blocks;  /* [depth] */
     theo_norm norm;
 } theo_vit;
 
