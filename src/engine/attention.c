@@ -209,7 +209,8 @@ static void run_block(void *context, int task, int worker) {
     for (int from = 0; from < c->keys; from += j->key_block)
         for (int p = p0; p < p1; p++) {
             panel_state s = state_of(j, states + (size_t)(p - p0) * state_floats(j));
-            add_keys(j, &s, min_int(mr, c->queries - p * mr), packed, from, min_int(j->key_block, c->keys - from), scores, weights);
+            add_keys(j, &s, min_int(mr, c->queries - p * mr), packed, from, min_int(j->key_block, c->keys - from), scores,
+                     weights);
         }
     for (int p = p0; p < p1; p++) {
         panel_state s = state_of(j, states + (size_t)(p - p0) * state_floats(j));

@@ -82,20 +82,23 @@ static void split(uint8_t *out, const uint8_t *raw, size_t bytes) {
     out[0] = raw[0];
 }
 
-/* A zlib stream (RFC 1950), or the raw block where that is not shorter. */
+/* A zlib stream (RFC 1950), or the raw block where that is not shorter or lacks memory. */
 static size_t pack(uint8_t *out, const uint8_t *raw, const uint8_t *split_bytes, size_t bytes) {
     static const uint8_t head[ZLIB_HEAD] = {0x78, 0x01};
     size_t size = 0;
     memcpy(out, head, ZLIB_HEAD);
     size += ZLIB_HEAD;
+    bool complete = true;
     for (size_t at = 0; at < bytes; at += THEO_DEFLATE_PIECE) {
         const size_t part = bytes - at < THEO_DEFLATE_PIECE ? bytes - at : THEO_DEFLATE_PIECE;
-        size += theo_deflate_piece(out + size, split_bytes + at, at, part, 1, at + part == bytes);
+        const size_t made = theo_deflate_piece(out + size, split_bytes + at, part, at + part == bytes);
+        complete &= made > 0;
+        size += made;
     }
     const uint32_t sum = libdeflate_adler32(1, split_bytes, bytes);
     for (int i = 0; i < ZLIB_SUM; i++)
         out[size++] = (uint8_t)(sum >> (24 - 8 * i));
-    if (size < bytes)
+    if (complete && size < bytes)
         return size;
     memcpy(out, raw, bytes);
     return bytes;

@@ -33,13 +33,6 @@ static theo_status make_npy(const theo_array *array, const char *path, theo_text
     return THEO_OK;
 }
 
-/* What repeats: small rows, such as points, or single numbers. */
-static size_t element_bytes(const theo_array *array) {
-    const int64_t last = array->rank > 1 ? array->shape[array->rank - 1] : 1;
-    const size_t number = array->dtype == THEO_DTYPE_TEXT ? 4 : theo_dtype_bytes(array->dtype);
-    return last > 1 && last <= 4 ? number * (size_t)last : number;
-}
-
 static theo_status add_array(theo_zip_writer *zip, const theo_array *array, const char *path, bool deflate, theo_error *err) {
     theo_text header = {0}, name = {0};
     const void *data;
@@ -49,8 +42,7 @@ static theo_status add_array(theo_zip_writer *zip, const theo_array *array, cons
     if (!status) {
         theo_text_printf(&name, "%s.npy", array->name);
         status = name.failed ? theo_fail(err, THEO_MEMORY, path, array->name, "out of memory for a name")
-                             : theo_zip_add(zip, name.data, header.data, header.length, data, bytes,
-                                            deflate ? element_bytes(array) : 0, err);
+                             : theo_zip_add(zip, name.data, header.data, header.length, data, bytes, deflate, err);
     }
     theo_text_free(&header);
     theo_text_free(&name);

@@ -242,13 +242,13 @@ static size_t bytes_of(const theo_array *array) {
 static theo_status add_records(theo_zip_writer *zip, const theo_array *arrays, int count, const theo_text *pickle,
                                theo_error *err) {
     char name[32];
-    THEO_TRY(theo_zip_add(zip, "archive/data.pkl", NULL, 0, pickle->data, pickle->length, 0, err));
-    THEO_TRY(theo_zip_add(zip, "archive/byteorder", NULL, 0, "little", 6, 0, err));
+    THEO_TRY(theo_zip_add(zip, "archive/data.pkl", NULL, 0, pickle->data, pickle->length, false, err));
+    THEO_TRY(theo_zip_add(zip, "archive/byteorder", NULL, 0, "little", 6, false, err));
     for (int i = 0; i < count; i++) {
         snprintf(name, sizeof name, "archive/data/%d", i);
-        THEO_TRY(theo_zip_add(zip, name, NULL, 0, arrays[i].data, bytes_of(&arrays[i]), 0, err));
+        THEO_TRY(theo_zip_add(zip, name, NULL, 0, arrays[i].data, bytes_of(&arrays[i]), false, err));
     }
-    return theo_zip_add(zip, "archive/version", NULL, 0, "3\n", 2, 0, err);
+    return theo_zip_add(zip, "archive/version", NULL, 0, "3\n", 2, false, err);
 }
 
 static theo_status write_zip(const char *path, const theo_array *arrays, int count, const theo_text *pickle, theo_error *err) {

@@ -179,7 +179,7 @@ static void add_central(theo_zip_writer *zip, const entry *e) {
 /* A body compressed in pieces, each in a slot of its own. */
 typedef struct packed {
     const uint8_t *body;
-    size_t body_bytes, element;
+    size_t body_bytes;
     int pieces;
     uint8_t *slots;
     size_t *bytes; /* [pieces] */
@@ -188,25 +188,28 @@ typedef struct packed {
 
 static void pack_piece(void *context, int task, int worker) {
     packed *p = context;
-    const size_t before = (size_t)task * THEO_DEFLATE_PIECE, rest = p->body_bytes - before;
+    const size_t from = (size_t)task * THEO_DEFLATE_PIECE;
     const bool last = task == p->pieces - 1;
     (void)worker;
-    p->bytes[task] = theo_deflate_piece(p->slots + (size_t)task * theo_deflate_bound(THEO_DEFLATE_PIECE), p->body + before,
-                                        before, last ? rest : THEO_DEFLATE_PIECE, p->element, last);
+    p->bytes[task] = theo_deflate_piece(p->slots + (size_t)task * theo_deflate_bound(THEO_DEFLATE_PIECE), p->body + from,
+                                        last ? p->body_bytes - from : THEO_DEFLATE_PIECE, last);
 }
 
 /* Without memory, and where it gains less than `least` bytes, the body stays as it is. */
-static void pack(packed *p, const void *body, size_t bytes, size_t element, size_t least, theo_pool *pool) {
-    *p = (packed){.body = body, .body_bytes = bytes, .element = element};
+static void pack(packed *p, const void *body, size_t bytes, size_t least, theo_pool *pool) {
+    *p = (packed){.body = body, .body_bytes = bytes};
     p->pieces = (int)((bytes + THEO_DEFLATE_PIECE - 1) / THEO_DEFLATE_PIECE);
     p->slots = theo_alloc_aligned((size_t)p->pieces * theo_deflate_bound(THEO_DEFLATE_PIECE));
     p->bytes = theo_alloc((size_t)p->pieces, sizeof *p->bytes);
     if (!p->slots || !p->bytes)
         return;
     theo_pool_run(pool, p->pieces, pack_piece, p);
-    for (int i = 0; i < p->pieces; i++)
+    bool complete = true;
+    for (int i = 0; i < p->pieces; i++) {
         p->total += p->bytes[i];
-    if (p->total + least > bytes)
+        complete &= p->bytes[i] > 0;
+    }
+    if (!complete || p->total + least > bytes)
         p->total = 0;
 }
 
@@ -248,7 +251,7 @@ static theo_status write_entry(theo_zip_writer *zip, entry *e, const void *head,
 }
 
 theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body,
-                         size_t body_bytes, size_t element, theo_error *err) {
+                         size_t body_bytes, bool deflate, theo_error *err) {
     if (strlen(name) > UINT16_MAX)
         return theo_fail(err, THEO_ARGUMENT, zip->file.path, NULL, "a name is longer than a zip archive can hold");
     entry e = {.name = name, .bytes = (uint64_t)head_bytes + body_bytes, .offset = zip->at};
@@ -258,8 +261,8 @@ theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *hea
     if (body_bytes)
         e.crc = libdeflate_crc32(e.crc, body, body_bytes);
     packed p = {.body = body, .body_bytes = body_bytes};
-    if (element && body_bytes > 64 && head_bytes <= LARGEST_STORED_BLOCK)
-        pack(&p, body, body_bytes, element, 8, zip->pool); /* must win more than the stored block's 5 bytes */
+    if (deflate && body_bytes > 64 && head_bytes <= LARGEST_STORED_BLOCK)
+        pack(&p, body, body_bytes, 8, zip->pool); /* must win more than the stored block's 5 bytes */
     if (p.total) {
         e.deflated = true;
         e.data_bytes = 5 + head_bytes + p.total;

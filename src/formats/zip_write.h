@@ -28,10 +28,9 @@ theo_status theo_zip_create(theo_zip_writer *zip, const char *path, theo_zip_sty
  * archive's end. After theo_zip_finish `memory` and `at` are the caller's. */
 theo_status theo_zip_create_in_memory(theo_zip_writer *zip, size_t room, theo_error *err);
 size_t theo_zip_bound(const char *name, size_t bytes);
-/* An entry that consists of head followed by body. `element`: 0, or the body (PLAIN only) is compressed as elements of that many
- * bytes (base/deflate.h) unless that gains nothing. */
+/* An entry that consists of head followed by body. `deflate`: the body (PLAIN only) is compressed unless that gains nothing. */
 theo_status theo_zip_add(theo_zip_writer *zip, const char *name, const void *head, size_t head_bytes, const void *body,
-                         size_t body_bytes, size_t element, theo_error *err);
+                         size_t body_bytes, bool deflate, theo_error *err);
 /* Writes the directory and gives the file its name. The writer is closed also on failure. */
 theo_status theo_zip_finish(theo_zip_writer *zip, theo_error *err);
 /* Removes what was written; nothing happens after theo_zip_finish. */

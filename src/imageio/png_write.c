@@ -112,10 +112,10 @@ typedef struct strips {
     size_t row_bytes, pixel_bytes, rows; /* rows of a strip; the last one may have fewer */
     int count, first;                    /* first: strip of task 0 */
     size_t worker_bytes, slot_bytes;
-    uint8_t *scratch; /* [threads][worker_bytes]: two rows of 16-bit samples, the filtered strip */
-    uint8_t *slots;   /* [STRIPS_AT_ONCE][slot_bytes]: IDAT chunks */
-    size_t chunk_bytes[STRIPS_AT_ONCE];
-    uint32_t sums[STRIPS_AT_ONCE]; /* Adler-32 of the filtered strips */
+    uint8_t *scratch;                   /* [threads][worker_bytes]: two rows of 16-bit samples, the filtered strip */
+    uint8_t *slots;                     /* [STRIPS_AT_ONCE][slot_bytes]: IDAT chunks */
+    size_t chunk_bytes[STRIPS_AT_ONCE]; /* 0: out of memory */
+    uint32_t sums[STRIPS_AT_ONCE];      /* Adler-32 of the filtered strips */
 } strips;
 
 static size_t filtered_bytes(const strips *p, int strip) {
@@ -170,11 +170,15 @@ static void filter_strip(const strips *p, int strip, uint8_t *out, uint8_t *room
     }
 }
 
-static size_t deflate_strip(uint8_t *out, const uint8_t *filtered, size_t bytes, size_t pixel, bool last) {
+/* 0: out of memory. */
+static size_t deflate_strip(uint8_t *out, const uint8_t *filtered, size_t bytes, bool last) {
     size_t size = 0;
     for (size_t at = 0; at < bytes; at += THEO_DEFLATE_PIECE) {
         const size_t part = bytes - at < THEO_DEFLATE_PIECE ? bytes - at : THEO_DEFLATE_PIECE;
-        size += theo_deflate_piece(out + size, filtered + at, at, part, pixel, last && at + part == bytes);
+        const size_t made = theo_deflate_piece(out + size, filtered + at, part, last && at + part == bytes);
+        if (!made)
+            return 0;
+        size += made;
     }
     return size;
 }
@@ -191,9 +195,9 @@ static void make_chunk(void *context, int task, int worker) {
         memcpy(content, zlib_head, ZLIB_HEAD);
         content += ZLIB_HEAD;
     }
-    content += deflate_strip(content, filtered, bytes, p->pixel_bytes, strip == p->count - 1);
+    const size_t made = deflate_strip(content, filtered, bytes, strip == p->count - 1);
     p->sums[task] = (uint32_t)adler32(1, filtered, (uInt)bytes);
-    p->chunk_bytes[task] = close_chunk(chunk, "IDAT", (size_t)(content - chunk) - 8);
+    p->chunk_bytes[task] = made ? close_chunk(chunk, "IDAT", (size_t)(content - chunk) + made - 8) : 0;
 }
 
 static theo_status new_strips(strips *p, const theo_image *image, theo_pool *pool, theo_error *err) {
@@ -228,6 +232,8 @@ static theo_status write_strips(sink *s, strips *p, theo_pool *pool) {
         const int now = p->count - p->first < STRIPS_AT_ONCE ? p->count - p->first : STRIPS_AT_ONCE;
         theo_pool_run(pool, now, make_chunk, p);
         for (int i = 0; i < now; i++) {
+            if (!p->chunk_bytes[i])
+                return theo_fail(s->err, THEO_MEMORY, NULL, "PNG", "no memory to compress the rows of the image");
             sum = (uint32_t)adler32_combine(sum, p->sums[i], (z_off_t)filtered_bytes(p, p->first + i));
             THEO_TRY(append(s, p->slots + (size_t)i * p->slot_bytes, p->chunk_bytes[i]));
         }

@@ -150,7 +150,8 @@ static void test_triangles(void) {
     valid[0] = 0;
     CHECK(theo_mesh_from_mask(&mesh, valid, 2, 2, &err) == THEO_OK && mesh->face_count == 2 &&
           memcmp(mesh->faces, want + 6, 6 * sizeof *want) == 0);
-    CHECK(theo_mesh_drop_unused(mesh, &err) == THEO_OK && mesh->vertex_count == 3 && mesh->pixels[0] == 1 && mesh->pixels[2] == 3);
+    CHECK(theo_mesh_drop_unused(mesh, &err) == THEO_OK && mesh->vertex_count == 3 && mesh->pixels[0] == 1 &&
+          mesh->pixels[2] == 3);
     CHECK(mesh->faces[0] == 0 && mesh->faces[2] == 2 && mesh->faces[5] == 0);
     theo_mesh_face_colors(mesh, rgb, colors);
     CHECK(colors[0] == 4 && colors[3] == 4);
