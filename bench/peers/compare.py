@@ -82,10 +82,10 @@ def agree(net, reference, other):
     return ", ".join(words)
 
 
-def compare(net_name, net, options, threads, files, folder):
+def compare(net_name, net, engines, options, threads, files, folder):
     onnx_path, mnn_path, ours_path = files
     commands = {"theodolite": [options.ours, net_name, ours_path, str(threads), str(options.runs)]}
-    for peer in options.engines:
+    for peer in engines:
         model = mnn_path if peer == "mnn" else onnx_path
         commands[peer] = [sys.executable, os.path.join(HERE, "engines.py"), peer, model, net_name, str(threads), str(options.runs)]
 
@@ -94,7 +94,7 @@ def compare(net_name, net, options, threads, files, folder):
         path = os.path.join(folder, f"{engine}-{threads}.npz")
         run_json([*command, path], threads)
         outputs[engine] = np.load(path)
-    for peer in options.engines:
+    for peer in engines:
         print(f"  largest difference to {peer}, relative to the maximum: {agree(net, outputs[peer], outputs['theodolite'])}")
 
     rounds = {engine: [] for engine in commands}
@@ -114,9 +114,29 @@ def compare(net_name, net, options, threads, files, folder):
     return medians, minima
 
 
+def measure(name, options):
+    net = nets.load(name)
+    engines = options.engines.split(",") if options.engines else net.ENGINES
+    print(f"{cpu_name()}, {os.cpu_count()} cores; {options.rounds} rounds of {options.runs} passes, engines in turn")
+    print("versions: " + ", ".join(f"{p} {importlib.metadata.version(PACKAGES[p])}" for p in engines))
+    print("weights: " + (os.path.basename(options.weights) if options.weights else "by formula"))
+    print(net.__doc__.split("Boundary: ")[1].replace("\n", " ").strip())
+    summary = []
+    with tempfile.TemporaryDirectory() as folder:
+        files = prepare(net, options.weights, folder)
+        for threads in (int(t) for t in options.threads.split(",")):
+            print(f"{name}, fp32, {threads} threads")
+            medians, minima = compare(name, net, engines, options, threads, files, folder)
+            for peer in engines:
+                summary.append((medians["theodolite"] / medians[peer], minima["theodolite"] / minima[peer], threads, peer))
+    print("of the minima: " + ", ".join(f"{of_minima:.2f} vs {peer} ({threads} threads)" for _, of_minima, threads, peer in summary))
+    for ratio, _, threads, peer in summary:
+        print(f"ratio {name} fp32 {threads} threads {ratio:.2f} vs {peer}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("net", nargs="?", default="superpoint", choices=nets.NAMES)
+    parser.add_argument("net", nargs="?", default="superpoint", help=" ".join(nets.NAMES) + ", or moge2 for both of its sizes (default superpoint)")
     parser.add_argument("--threads", default="2,1", help="thread counts, comma-separated (default 2,1)")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--runs", type=int, default=5, help="timed passes of one process (default 5)")
@@ -124,24 +144,11 @@ def main():
     parser.add_argument("--engines", help="peers, comma-separated (default: all that can run the network)")
     parser.add_argument("--ours", required=True, help="the bench_forward program")
     options = parser.parse_args()
-    net = nets.load(options.net)
-    options.engines = options.engines.split(",") if options.engines else net.ENGINES
-
-    print(f"{cpu_name()}, {os.cpu_count()} cores; {options.rounds} rounds of {options.runs} passes, engines in turn")
-    print("versions: " + ", ".join(f"{p} {importlib.metadata.version(PACKAGES[p])}" for p in options.engines))
-    print("weights: " + (os.path.basename(options.weights) if options.weights else "by formula"))
-    print(net.__doc__.split("Boundary: ")[1].replace("\n", " ").strip())
-    summary = []
-    with tempfile.TemporaryDirectory() as folder:
-        files = prepare(net, options.weights, folder)
-        for threads in (int(t) for t in options.threads.split(",")):
-            print(f"{options.net}, fp32, {threads} threads")
-            medians, minima = compare(options.net, net, options, threads, files, folder)
-            for peer in options.engines:
-                summary.append((medians["theodolite"] / medians[peer], minima["theodolite"] / minima[peer], threads, peer))
-    print("of the minima: " + ", ".join(f"{of_minima:.2f} vs {peer} ({threads} threads)" for _, of_minima, threads, peer in summary))
-    for ratio, _, threads, peer in summary:
-        print(f"ratio {options.net} fp32 {threads} threads {ratio:.2f} vs {peer}")
+    names = nets.named(options.net)
+    if not names:
+        parser.error(f"no network {options.net}; there are: {' '.join(nets.NAMES)}, moge2")
+    for name in names:
+        measure(name, options)
 
 
 if __name__ == "__main__":
