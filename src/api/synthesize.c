@@ -25,6 +25,7 @@ typedef struct beside {
     const char *model_config; /* MoGe: in the header, or in the pickle under that key; else NULL */
     const char *config_json;  /* DUSt3R: config.json of a folder; else NULL */
     const char *call;         /* DUSt3R: args.model of a training checkpoint */
+    int aliases;              /* DUSt3R: tensors behind the others that only a training checkpoint has */
 } beside;
 
 static theo_status write_torch(const char *path, const theo_array *arrays, int count, const beside *b, theo_error *err) {
@@ -67,7 +68,7 @@ static theo_status write_checkpoint(const char *path, const theo_array *arrays, 
     if (ends_in(path, ".safetensors"))
         return write_safetensors(path, arrays, count, b, err);
     if (ends_in(path, ".pt") || ends_in(path, ".pth"))
-        return write_torch(path, arrays, count, b, err);
+        return write_torch(path, arrays, count + b->aliases, b, err);
     if (b->config_json && !strchr(strrchr(path, '/') ? strrchr(path, '/') : path, '.'))
         return write_folder(path, arrays, count, b, err);
     return theo_fail(err, THEO_ARGUMENT, path, NULL, "the ending tells the container: allowed are .safetensors, .pt and .pth%s",
@@ -91,6 +92,7 @@ static theo_status make(theo_array **arrays, int *count, beside *b, theo_bump *m
     *count = made.count;
     b->config_json = made.config_json;
     b->call = made.call;
+    b->aliases = made.aliases;
     return THEO_OK;
 }
 

@@ -126,6 +126,19 @@ static int64_t elements_of(const theo_array *array) {
     return elements;
 }
 
+static size_t bytes_of(const theo_array *array) {
+    return (size_t)elements_of(array) * theo_dtype_bytes(array->dtype);
+}
+
+/* The first array of the same data, whose number is the key of the storage. */
+static int owner_of(const theo_array *arrays, int index) {
+    const theo_array *a = &arrays[index];
+    for (int i = 0; i < index && bytes_of(a) > 0; i++)
+        if (arrays[i].data == a->data && arrays[i].dtype == a->dtype && bytes_of(&arrays[i]) == bytes_of(a))
+            return i;
+    return index;
+}
+
 static void put_tuple(pickler *p, const int64_t *values, int count) {
     put_byte(p, count ? '(' : ')');
     for (int i = 0; i < count; i++)
@@ -166,7 +179,7 @@ static void put_state(pickler *p, const theo_array *arrays, int count) {
     put_ordered_dict(p);
     for (int i = 0; i < count; i++) {
         put_string(p, arrays[i].name);
-        put_tensor(p, &arrays[i], i);
+        put_tensor(p, &arrays[i], owner_of(arrays, i));
         put_byte(p, 's'); /* SETITEM */
     }
 }
@@ -235,16 +248,14 @@ static void put_checkpoint(pickler *p, const theo_array *arrays, int count, cons
 
 /* ---------------------------------------------------------------- the two layouts */
 
-static size_t bytes_of(const theo_array *array) {
-    return (size_t)elements_of(array) * theo_dtype_bytes(array->dtype);
-}
-
 static theo_status add_records(theo_zip_writer *zip, const theo_array *arrays, int count, const theo_text *pickle,
                                theo_error *err) {
     char name[32];
     THEO_TRY(theo_zip_add(zip, "archive/data.pkl", NULL, 0, pickle->data, pickle->length, false, err));
     THEO_TRY(theo_zip_add(zip, "archive/byteorder", NULL, 0, "little", 6, false, err));
     for (int i = 0; i < count; i++) {
+        if (owner_of(arrays, i) != i)
+            continue;
         snprintf(name, sizeof name, "archive/data/%d", i);
         THEO_TRY(theo_zip_add(zip, name, NULL, 0, arrays[i].data, bytes_of(&arrays[i]), false, err));
     }
@@ -285,11 +296,13 @@ static void put_legacy_head(pickler *p) {
     theo_text_add(p->out, "uu.", 3);
 }
 
-static void put_legacy_keys(pickler *p, int count) {
+static void put_legacy_keys(pickler *p, const theo_array *arrays, int count) {
     char key[16];
     put_start(p);
     put_byte(p, ']');
     for (int i = 0; i < count; i++) {
+        if (owner_of(arrays, i) != i)
+            continue;
         snprintf(key, sizeof key, "%d", i);
         put_string(p, key);
         put_byte(p, 'a');
@@ -300,6 +313,8 @@ static void put_legacy_keys(pickler *p, int count) {
 static theo_status append_storages(theo_file *file, const theo_array *arrays, int count, theo_error *err) {
     for (int i = 0; i < count; i++) {
         uint8_t elements[8];
+        if (owner_of(arrays, i) != i)
+            continue;
         theo_put64(elements, (uint64_t)elements_of(&arrays[i]));
         THEO_TRY(theo_file_append(file, elements, sizeof elements, err));
         THEO_TRY(theo_file_append(file, arrays[i].data, bytes_of(&arrays[i]), err));
@@ -330,7 +345,7 @@ static theo_status write_checkpoint(const char *path, const theo_array *arrays, 
         put_legacy_head(&p);
     put_checkpoint(&p, arrays, count, options, config);
     if (options->legacy)
-        put_legacy_keys(&p, count);
+        put_legacy_keys(&p, arrays, count);
     theo_status status = text.failed       ? theo_fail(err, THEO_MEMORY, path, NULL, "out of memory for the pickle")
                          : options->legacy ? write_legacy(path, arrays, count, &text, err)
                                            : write_zip(path, arrays, count, &text, err);

@@ -13,7 +13,8 @@ typedef struct theo_torch_options {
     const char *namespace_key; /* the member of config_json that becomes an argparse.Namespace instead of a dict, or NULL */
 } theo_torch_options;
 
-/* The arrays (F64, F32, F16, BF16, I64, I32, BOOL) become an OrderedDict of tensors, each with a storage of its own. */
+/* The arrays (F64, F32, F16, BF16, I64, I32, BOOL) become an OrderedDict of tensors, each with a storage of its own; arrays of
+ * the same data, type and size share one. */
 theo_status theo_torch_write(const char *path, const theo_array *arrays, int count, const theo_torch_options *options,
                              theo_error *err);
 

@@ -1,6 +1,7 @@
 /* dust3r.c - the network, layer by layer. */
 #include "models/dust3r.h"
 #include <math.h>
+#include <string.h>
 
 static const theo_tensor none = {.id = -1};
 
@@ -130,16 +131,33 @@ theo_dust3r_decoding theo_dust3r_record_decoder(theo_plan *p, const theo_dust3r 
 
 /* ---------------------------------------------------------------- positions */
 
-/* Half of a head turns with y, half with x: quarters of Q frequencies base^(-d / Q) each. Half a head of cosines (y, x), then the
- * sines. */
+/* One axis of a patch: Q frequencies base^(-d / Q), cosines, and half a head behind them the sines. */
+static void fill_axis(float *out, int quarter, int position, double base) {
+    for (int d = 0; d < quarter; d++) {
+        double angle = position * pow(base, -(double)d / quarter);
+        out[d] = (float)cos(angle);
+        out[2 * quarter + d] = (float)sin(angle);
+    }
+}
+
+static void copy_axis(float *out, const float *from, int quarter) {
+    memcpy(out, from, (size_t)quarter * sizeof *out);
+    memcpy(out + 2 * quarter, from + 2 * quarter, (size_t)quarter * sizeof *out);
+}
+
+/* Half of a head turns with y, half with x: the y of a patch is its left neighbour's, the x that of the one above. */
 void theo_dust3r_fill_turn(theo_plan *p, const theo_dust3r *n, theo_tensor turn) {
     int pitch, quarter = turn.c / 4;
     float *out = theo_plan_data(p, turn, &pitch);
-    for (int i = 0; i < turn.h * turn.w; i++, out += pitch)
-        for (int d = 0; d < 2 * quarter; d++) {
-            int position = d < quarter ? i / turn.w : i % turn.w;
-            double angle = position * pow(n->config.rope_base, -(double)(d % quarter) / quarter);
-            out[d] = (float)cos(angle);
-            out[2 * quarter + d] = (float)sin(angle);
+    for (int y = 0; y < turn.h; y++)
+        for (int x = 0; x < turn.w; x++, out += pitch) {
+            if (x)
+                copy_axis(out, out - pitch, quarter);
+            else
+                fill_axis(out, quarter, y, n->config.rope_base);
+            if (y)
+                copy_axis(out + quarter, out + quarter - (ptrdiff_t)turn.w * pitch, quarter);
+            else
+                fill_axis(out + quarter, quarter, x, n->config.rope_base);
         }
 }

@@ -16,10 +16,10 @@ static double stretch(theo_depth_mode mode, double distance) {
 }
 
 static double confidence(const theo_dust3r_output *rule, double x) {
-    double range = rule->conf_max - rule->conf_min;
+    double range = rule->conf_max - rule->conf_min, e = exp(x);
     if (rule->conf == THEO_CONF_SIGMOID)
         return range / (1 + exp(-x)) + rule->conf_min;
-    return rule->conf_min + fmin(exp(x), range);
+    return rule->conf_min + (e > range ? range : e); /* not a number stays so */
 }
 
 void theo_dust3r_activate(const theo_dust3r_output *rule, const float raw[THEO_DUST3R_CHANNELS], float point[3], float *conf) {

@@ -1,7 +1,6 @@
 /* The formula: models/formula.h; gains of norms are 1 + v/4, other vectors v/4, the rest 1.5 v / sqrt(inputs). */
 #include "models/dust3r_synth.h"
 #include "base/error.h"
-#include "formats/text.h"
 #include "models/dust3r.h"
 #include "models/formula.h"
 #include "models/maker.h"
@@ -93,6 +92,18 @@ static void make_all(theo_maker *m, const layout *l) {
                              THEO_DUST3R_CHANNELS * THEO_DUST3R_PATCH * THEO_DUST3R_PATCH, l->config.dec_width);
 }
 
+/* The second names of DPT's four layers, of the same numbers. Returns how many. */
+static int make_aliases(theo_maker *m, const layout *l) {
+    int first = m->count;
+    for (int v = 1; v <= THEO_DUST3R_VIEWS && l->config.head == THEO_DUST3R_DPT; v++)
+        for (int i = 0; i < THEO_DPT_TAPS; i++) {
+            theo_tensor_name scratch = theo_name("downstream_head%d.dpt.scratch", v);
+            theo_make_alias(m, theo_name("%s.layer_rn.%d.weight", scratch.text, i).text,
+                            theo_name("%s.layer%d_rn.weight", scratch.text, i + 1).text);
+        }
+    return m->count - first;
+}
+
 /* ---------------------------------------------------------------- configurations */
 
 static bool published(layout *l, const char *name) {
@@ -157,16 +168,18 @@ static void add_setting(theo_text *t, const notation *n, bool *is_first, const c
     *is_first = false;
 }
 
-static void add_settings(theo_text *t, const layout *l, const notation *n) {
-    const theo_dust3r_config *c = &l->config;
+static void add_settings(theo_text *t, const theo_dust3r_config *c, const notation *n) {
     static const char *const depths[] = {"exp", "linear", "square"}, *const confs[] = {"exp", "sigmoid"};
     bool first = true;
     add_setting(t, n, &first, "conf_mode");
-    theo_text_printf(t, "%s\"%s\", %.9g, ", n->open, confs[c->output.conf], c->output.conf_min);
+    theo_text_printf(t, "%s\"%s\", ", n->open, confs[c->output.conf]);
+    theo_text_add_json_number(t, c->output.conf_min);
+    theo_text_printf(t, ", ");
     if (isinf(c->output.conf_max))
-        theo_text_printf(t, "%s%s", n->infinity, n->close);
+        theo_text_printf(t, "%s", n->infinity);
     else
-        theo_text_printf(t, "%.9g%s", c->output.conf_max, n->close);
+        theo_text_add_json_number(t, c->output.conf_max);
+    theo_text_printf(t, "%s", n->close);
     const struct {
         const char *key;
         int value;
@@ -182,6 +195,8 @@ static void add_settings(theo_text *t, const layout *l, const notation *n) {
         add_setting(t, n, &first, sizes[i].key);
         theo_text_printf(t, "%d", sizes[i].value);
     }
+    add_setting(t, n, &first, "freeze");
+    theo_text_printf(t, "\"none\"");
     add_setting(t, n, &first, "head_type");
     theo_text_printf(t, "\"%s\"", c->head == THEO_DUST3R_DPT ? "dpt" : "linear");
     add_setting(t, n, &first, "img_size");
@@ -193,14 +208,29 @@ static void add_settings(theo_text *t, const layout *l, const notation *n) {
     add_setting(t, n, &first, "patch_embed_cls");
     theo_text_printf(t, "\"PatchEmbedDust3R\"");
     add_setting(t, n, &first, "pos_embed");
-    theo_text_printf(t, "\"RoPE%g\"", c->rope_base);
+    theo_text_printf(t, "\"RoPE");
+    theo_text_add_json_number(t, c->rope_base);
+    theo_text_printf(t, "\"");
 }
 
-static const char *settings_text(const layout *l, theo_bump *memory, const char *open, const notation *n, const char *close) {
+void theo_dust3r_add_config(theo_text *out, const theo_dust3r_config *config) {
+    static const notation json = {"  \"", "\": ", ",\n", "Infinity", "-Infinity", "false", "[", "]"};
+    theo_text_printf(out, "{\n");
+    add_settings(out, config, &json);
+    theo_text_printf(out, "\n}\n");
+}
+
+void theo_dust3r_add_call(theo_text *out, const theo_dust3r_config *config) {
+    static const notation python = {"", "=", ", ", "inf", "-inf", "False", "(", ")"};
+    theo_text_printf(out, "AsymmetricCroCo3DStereo(");
+    add_settings(out, config, &python);
+    theo_text_printf(out, ")");
+}
+
+static const char *text_of(const theo_dust3r_config *config, theo_bump *memory,
+                           void (*add)(theo_text *out, const theo_dust3r_config *config)) {
     theo_text t = {0};
-    theo_text_printf(&t, "%s", open);
-    add_settings(&t, l, n);
-    theo_text_printf(&t, "%s", close);
+    add(&t, config);
     const char *copy = t.failed ? NULL : theo_bump_text(memory, t.data, t.length);
     theo_text_free(&t);
     return copy;
@@ -208,8 +238,6 @@ static const char *settings_text(const layout *l, theo_bump *memory, const char 
 
 theo_status theo_dust3r_synthesize(theo_dust3r_synthetic *made, theo_bump *memory, const char *name, const theo_json *config,
                                    const char *text, theo_error *err) {
-    static const notation json = {"  \"", "\": ", ",\n", "Infinity", "-Infinity", "false", "[", "]"},
-                          python = {"", "=", ", ", "inf", "-inf", "False", "(", ")"};
     layout l;
     if (!published(&l, name))
         return theo_fail(err, THEO_UNSUPPORTED, NULL, name,
@@ -217,12 +245,12 @@ theo_status theo_dust3r_synthesize(theo_dust3r_synthetic *made, theo_bump *memor
     if (config)
         THEO_TRY(read_layout(&l, config, text, err));
     theo_maker m = theo_maker_new(memory, MOST_TENSORS, fill);
-    const char *config_json = settings_text(&l, memory, "{\n", &json, "\n}\n");
-    const char *call = settings_text(&l, memory, "AsymmetricCroCo3DStereo(", &python, ")");
-    if (config_json && call)
-        make_all(&m, &l);
+    const char *config_json = text_of(&l.config, memory, theo_dust3r_add_config);
+    const char *call = text_of(&l.config, memory, theo_dust3r_add_call);
+    make_all(&m, &l);
+    int count = m.count, aliases = make_aliases(&m, &l);
     if (!config_json || !call || m.failed)
         return theo_fail(err, THEO_MEMORY, NULL, name, "out of memory for its tensors");
-    *made = (theo_dust3r_synthetic){m.arrays, m.count, config_json, call};
+    *made = (theo_dust3r_synthetic){m.arrays, count, aliases, config_json, call};
     return THEO_OK;
 }

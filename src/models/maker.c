@@ -29,6 +29,20 @@ void theo_make(theo_maker *m, const char *name, int rank, const int64_t *shape) 
         m->fill(data, elements, name, rank, shape);
 }
 
+void theo_make_alias(theo_maker *m, const char *name, const char *of) {
+    int i = 0;
+    while (!m->failed && i < m->count && strcmp(m->arrays[i].name, of) != 0)
+        i++;
+    if (m->failed || i == m->count || m->count == m->capacity) {
+        m->failed = true;
+        return;
+    }
+    theo_array *a = &m->arrays[m->count++];
+    *a = m->arrays[i];
+    a->name = theo_bump_text(m->memory, name, strlen(name));
+    m->failed = !a->name;
+}
+
 void theo_make_bias(theo_maker *m, const char *stem, int out) {
     theo_make(m, theo_name("%s.bias", stem).text, 1, (int64_t[]){out});
 }

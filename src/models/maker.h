@@ -23,6 +23,8 @@ void theo_make(theo_maker *m, const char *name, int rank, const int64_t *shape);
 void theo_make_norm(theo_maker *m, const char *stem, int width);
 void theo_make_linear(theo_maker *m, const char *stem, int out, int in);
 void theo_make_conv(theo_maker *m, const char *stem, int out, int in, int side);
+/* A second name of the numbers of `of`, which was made. */
+void theo_make_alias(theo_maker *m, const char *name, const char *of);
 /* STEM.weight [first, second, side, side] alone; STEM.bias [out] alone. */
 void theo_make_kernel(theo_maker *m, const char *stem, int first, int second, int side);
 void theo_make_bias(theo_maker *m, const char *stem, int out);

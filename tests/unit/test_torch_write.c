@@ -56,6 +56,24 @@ static void test_layouts(void) {
     }
 }
 
+/* Arrays of the same data are two names of one storage. */
+static void test_shared(void) {
+    theo_error err;
+    static const theo_array arrays[] = {{"a", THEO_DTYPE_F32, 2, {8, 8}, numbers},
+                                        {"b", THEO_DTYPE_F32, 1, {8}, numbers + 8},
+                                        {"a again", THEO_DTYPE_F32, 1, {64}, numbers},
+                                        {"c", THEO_DTYPE_I32, 1, {64}, numbers}};
+    for (int legacy = 0; legacy < 2; legacy++) {
+        theo_weights *w;
+        CHECK(theo_torch_write(scratch("s.pth"), arrays, 4, &(theo_torch_options){.legacy = legacy}, &err) == THEO_OK);
+        CHECK_MSG(theo_weights_open(&w, scratch("s.pth"), NULL, &err) == THEO_OK, "%s", err.message);
+        const theo_weight *a = theo_weights_find(w, "a"), *again = theo_weights_find(w, "a again");
+        CHECK(theo_weights_count(w) == 4 && a->data == again->data && again->rank == 1 && again->shape[0] == 64);
+        CHECK(!memcmp(theo_weights_find(w, "b")->data, numbers + 8, 32) && theo_weights_find(w, "c")->data != a->data);
+        theo_weights_close(w);
+    }
+}
+
 /* What torch's reader and the facts known of published files ask for. */
 static void test_zip_facts(void) {
     theo_error err;
@@ -130,6 +148,7 @@ static void test_damaged(bool legacy) {
 
 int main(void) {
     test_layouts();
+    test_shared();
     test_zip_facts();
     test_refused();
     test_damaged(false);
