@@ -156,6 +156,15 @@ void theo_text_add_json_number(theo_text *text, double value) {
     theo_text_add(text, digits, strlen(digits));
 }
 
+double theo_text_to_number(const char *text, char **end) {
+    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!c_locale)
+        return strtod(text, end);
+    double value = strtod_l(text, end, c_locale);
+    freelocale(c_locale);
+    return value;
+}
+
 void theo_text_free(theo_text *text) {
     theo_free(text->data);
     *text = (theo_text){0};

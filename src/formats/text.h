@@ -23,6 +23,8 @@ void theo_text_printf(theo_text *text, const char *format, ...) __attribute__((f
 void theo_text_add_json_string(theo_text *text, const char *string);
 /* The shortest decimal form that reads back as the same double; Infinity, -Infinity and NaN as these words. */
 void theo_text_add_json_number(theo_text *text, double value);
+/* strtod with a decimal point, whatever the caller's locale has. */
+double theo_text_to_number(const char *text, char **end);
 void theo_text_free(theo_text *text);
 
 /* Bytes of the UTF-8 character at text[0..length): 1 to 4, or 0 if there is none (overlong forms and surrogates are none). */

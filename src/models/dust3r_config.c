@@ -94,7 +94,7 @@ static theo_status read_modes(theo_dust3r_config *c, const theo_json *config, co
     int depth = (int)c->output.depth, conf = (int)c->output.conf;
     double low = -INFINITY, high = INFINITY;
     THEO_TRY(read_mode(config, "depth_mode", depths, 3, &depth, &low, &high, file, err));
-    if (!isinf(low) || !isinf(high))
+    if (low != -INFINITY || high != INFINITY)
         return theo_fail(err, THEO_UNSUPPORTED, file, "depth_mode",
                          "limits of the depth are not supported: needed are -inf and inf");
     THEO_TRY(read_mode(config, "conf_mode", confs, 2, &conf, &c->output.conf_min, &c->output.conf_max, file, err));
@@ -112,7 +112,7 @@ static theo_status read_rope(theo_dust3r_config *c, const theo_json *config, con
         return THEO_OK;
     const char *text = value->type == THEO_JSON_STRING ? value->string : "";
     char *end = NULL;
-    double base = strncmp(text, "RoPE", 4) || !isdigit((unsigned char)text[4]) ? 0 : strtod(text + 4, &end);
+    double base = strncmp(text, "RoPE", 4) || !isdigit((unsigned char)text[4]) ? 0 : theo_text_to_number(text + 4, &end);
     if (!(base > 1) || *end || !isfinite(base))
         return theo_fail(err, THEO_UNSUPPORTED, file, "pos_embed",
                          "\"%s\" is not supported: allowed is RoPE with its base, such as RoPE100", text);
@@ -232,7 +232,7 @@ static const char *add_word(theo_text *out, const char *at) {
     }
     char *end;
     bool is_start = isdigit((unsigned char)*at) || (*at == '-' && isdigit((unsigned char)at[1]));
-    double number = is_start ? strtod(at, &end) : 0;
+    double number = is_start ? theo_text_to_number(at, &end) : 0;
     if (!is_start || isalnum((unsigned char)*end) || !isfinite(number))
         return NULL;
     theo_text_add_json_number(out, number);
