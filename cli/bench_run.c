@@ -91,7 +91,7 @@ static theo_status encode_pair(const theo_pair *pair, theo_pool *pool, theo_erro
     static const char *const names[2][2] = {{"pts3d1", "conf1"}, {"pts3d2", "conf2"}};
     theo_array arrays[4];
     uint16_t *halves[2];
-    void *data;
+    void *npz;
     size_t bytes;
     for (int v = 0; v < 2; v++) {
         const theo_pair_view *view = &pair->views[v];
@@ -103,9 +103,9 @@ static theo_status encode_pair(const theo_pair *pair, theo_pool *pool, theo_erro
         arrays[2 * v + 1] =
             (theo_array){.name = names[v][1], .dtype = THEO_DTYPE_F16, .rank = 2, .shape = {h, w}, .data = halves[v]};
     }
-    theo_status status = theo_npz_encode(arrays, 4, false, pool, &data, &bytes, err);
+    theo_status status = theo_npz_encode(arrays, 4, false, pool, &npz, &bytes, err);
     if (!status)
-        theo_buffer_free(data);
+        theo_buffer_free(npz);
     free(halves[0]);
     free(halves[1]);
     return status;

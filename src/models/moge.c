@@ -10,13 +10,13 @@ static const theo_tensor none = {.id = -1};
 
 /* ---------------------------------------------------------------- helpers of decoders */
 
-void theo_moge_trace_stage(const theo_moge_recording *r, theo_tensor x, const char *format, int number) {
+void theo_moge_trace_stage(const theo_moge_recording *r, theo_tensor x, const char *name) {
     theo_moge_trace *t = r->trace;
     if (!t || t->count == (int)(sizeof t->stages / sizeof *t->stages))
         return;
     theo_plan_output(r->plan, x);
     t->stages[t->count].tensor = x;
-    snprintf(t->stages[t->count++].name, sizeof t->stages->name, format, number);
+    snprintf(t->stages[t->count++].name, sizeof t->stages->name, "%s", name);
 }
 
 theo_tensor theo_moge_add_coordinates(const theo_moge_recording *r, int h, int w, bool is_quads) {
@@ -35,23 +35,23 @@ static theo_tensor record_encoder(const theo_moge_recording *r, theo_tensor *cls
     const theo_moge_config *c = &n->config;
     const theo_moge_grid *grid = &r->net->grid;
     theo_tensor x = theo_vit_embed(p, &n->vit, r->net->patches, r->net->positions), features = none;
-    theo_moge_trace_stage(r, x, "tokens_in", 0);
+    theo_moge_trace_stage(r, x, "tokens_in");
     for (int i = 0, tap = 0; tap < c->tap_count; i++) {
         theo_tensor after_attention;
         x = theo_vit_record_block(p, &n->vit, i, x, &after_attention);
-        theo_moge_trace_stage(r, after_attention, "block%d_attn", i);
-        theo_moge_trace_stage(r, x, "block%d", i);
+        theo_moge_trace_stage(r, after_attention, theo_name("block%d_attn", i).text);
+        theo_moge_trace_stage(r, x, theo_name("block%d", i).text);
         if (c->taps[tap] != i)
             continue;
         theo_tensor y = theo_vit_record_norm(p, &n->vit, theo_name("tap%d.norm", tap).text, x);
-        theo_moge_trace_stage(r, y, "tap%d", tap);
+        theo_moge_trace_stage(r, y, theo_name("tap%d", tap).text);
         theo_tensor patches = theo_plan_rows(p, y, 1, grid->rows, grid->columns);
         features = theo_plan_linear(p, theo_name("tap%d.projection", tap).text, patches, n->projections[tap],
                                     theo_epilogue_add(features));
         if (++tap == c->tap_count)
             *cls = theo_plan_rows(p, y, 0, 1, 1);
     }
-    theo_moge_trace_stage(r, features, "feat", 0);
+    theo_moge_trace_stage(r, features, "feat");
     return features;
 }
 

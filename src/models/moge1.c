@@ -24,10 +24,10 @@ static theo_tensor record_stage(const theo_moge_recording *r, int number, theo_t
     uv = theo_plan_conv_transpose(p, theo_name("up%d.coordinates", number).text, uv, s->up_coordinates, theo_epilogue_none());
     x = theo_plan_conv_transpose(p, theo_name("up%d", number).text, x, s->up, theo_epilogue_add(uv));
     x = theo_plan_conv(p, theo_name("up%d.conv", number).text, x, s->conv, 1, THEO_PAD_REPLICATE, theo_epilogue_none());
-    theo_moge_trace_stage(r, x, "up%d_conv", number);
+    theo_moge_trace_stage(r, x, theo_name("up%d_conv", number).text);
     for (int j = 0; j < n->config.blocks; j++)
         x = record_block(p, &n->config, &s->blocks[j], theo_name("up%d.block%d", number, j).text, x);
-    theo_moge_trace_stage(r, x, "up%d", number);
+    theo_moge_trace_stage(r, x, theo_name("up%d", number).text);
     return x;
 }
 
@@ -42,8 +42,8 @@ void theo_moge1_record(const theo_moge_recording *r, theo_tensor features) {
     theo_tensor uv = theo_moge_add_coordinates(r, grid->map_h, grid->map_w, false);
     theo_tensor both = theo_plan_resize_conv_linear(r->plan, "outputs", x, uv, n->conv, relu, n->last, theo_epilogue_none());
     theo_tensor points = theo_plan_channels(r->plan, both, 0, 3), mask = theo_plan_channels(r->plan, both, 3, 1);
-    theo_moge_trace_stage(r, points, "points_raw", 0);
-    theo_moge_trace_stage(r, mask, "mask_raw", 0);
+    theo_moge_trace_stage(r, points, "points_raw");
+    theo_moge_trace_stage(r, mask, "mask_raw");
     r->net->maps[THEO_MOGE_POINTS] = (theo_moge_map){points, false, 3};
     r->net->maps[THEO_MOGE_MASK] = (theo_moge_map){mask, false, 1};
 }

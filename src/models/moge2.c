@@ -11,7 +11,7 @@ static theo_tensor record_scale(const theo_moge_recording *r, theo_tensor cls) {
     theo_tensor x = theo_plan_linear(r->plan, "scale.0", cls, r->network->two->scale[0], relu);
     x = theo_plan_linear(r->plan, "scale.1", x, r->network->two->scale[1], relu);
     x = theo_plan_linear(r->plan, "scale.2", x, r->network->two->scale[2], theo_epilogue_none());
-    theo_moge_trace_stage(r, x, "scale_raw", 0);
+    theo_moge_trace_stage(r, x, "scale_raw");
     return x;
 }
 
@@ -103,7 +103,7 @@ static void record_neck(const theo_moge_recording *r, const neck_inputs *in, int
         out[l] = at.level->output
                      ? theo_plan_linear(r->plan, theo_name("neck.%d.output", l).text, x, at.level->output, theo_epilogue_none())
                      : x;
-        theo_moge_trace_stage(r, out[l], "neck%d", l);
+        theo_moge_trace_stage(r, out[l], theo_name("neck%d", l).text);
         if (l == last)
             return;
         x = record_way_up(&at, x);
@@ -140,7 +140,7 @@ static void record_plain_heads(const theo_moge_recording *r, const neck_inputs *
         theo_tensor x = record_head(r, h, neck, LAST);
         x = theo_plan_linear(r->plan, theo_name("%s.output", name).text, x, r->network->two->heads[h].levels[LAST].output,
                              theo_epilogue_none());
-        theo_moge_trace_stage(r, x, theo_name("%s_raw", name).text, 0);
+        theo_moge_trace_stage(r, x, theo_name("%s_raw", name).text);
         r->net->maps[h] = (theo_moge_map){x, false, x.c};
     }
 }
@@ -167,7 +167,7 @@ static void record_folded_heads(const theo_moge_recording *r, const neck_inputs 
 void theo_moge2_record(const theo_moge_recording *r, theo_tensor features, theo_tensor cls, unsigned heads) {
     const theo_moge_grid *grid = &r->net->grid;
     bool is_folded = r->network->two->fold.is_possible && !r->trace;
-    theo_moge_trace_stage(r, cls, "cls", 0);
+    theo_moge_trace_stage(r, cls, "cls");
     if (r->network->two->config.has_scale)
         r->net->scale = record_scale(r, cls);
     neck_inputs in = {.features = features};

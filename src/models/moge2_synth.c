@@ -50,10 +50,8 @@ void theo_moge2_make(theo_maker *m, int width, const theo_moge_config *common, c
 
 static void stack_of(theo_moge2_stack_config *s, int width, int inner, const int *in, int out) {
     const int widths[THEO_MOGE2_LEVELS] = {width, 256, 128, 64, 32};
-    *s = (theo_moge2_stack_config){.hidden = 1,
-                                   .f = THEO_NONLINEAR_RELU,
-                                   .out = {[THEO_MOGE2_LEVELS - 1] = out},
-                                   .is_transposed = {true, true, true, false}};
+    *s = (theo_moge2_stack_config){.hidden = 1, .f = THEO_NONLINEAR_RELU, .is_transposed = {true, true, true, false}};
+    s->out[THEO_MOGE2_LEVELS - 1] = out;
     for (int l = 0; l < THEO_MOGE2_LEVELS; l++) {
         s->width[l] = widths[l];
         s->in[l] = in ? in[l] : widths[l];

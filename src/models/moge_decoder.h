@@ -15,8 +15,8 @@ typedef struct theo_moge_recording {
     theo_moge_trace *trace; /* NULL: none */
 } theo_moge_recording;
 
-/* A stage for the trace, if there is one; format takes the number. */
-void theo_moge_trace_stage(const theo_moge_recording *r, theo_tensor x, const char *format, int number);
+/* A stage for the trace, if there is one. */
+void theo_moge_trace_stage(const theo_moge_recording *r, theo_tensor x, const char *name);
 /* An input of coordinates for a map of h x w; is_quads: of so many quads. */
 theo_tensor theo_moge_add_coordinates(const theo_moge_recording *r, int h, int w, bool is_quads);
 
