@@ -4,6 +4,7 @@
 #include "common.h"
 #include "depth_files.h"
 #include "dump.h"
+#include "guard.h"
 #include "inputs.h"
 #include "interrupt.h"
 #include "message.h"
@@ -287,7 +288,7 @@ static int run_job(job *all) {
     int code;
     if ((code = engine_open_default(&all->engine, all->args, DEFAULT_MODEL)))
         return code;
-    if ((code = engine_needs(&all->engine, THEO_TASK_DEPTH)))
+    if ((code = engine_needs(&all->engine, THEO_TASK_DEPTH)) || (code = guard_option("dump", all->dump)))
         return code;
     if (all->folder && (code = output_folder_make(all->folder)))
         return code;

@@ -3,6 +3,7 @@
 #include "command.h"
 #include "common.h"
 #include "dump.h"
+#include "guard.h"
 #include "hloc.h"
 #include "inputs.h"
 #include "interrupt.h"
@@ -280,7 +281,8 @@ static bool write_dump(job *all) {
 static int run_job(job *all) {
     int code;
     if ((code = engine_open_default(&all->engine, all->args, "superpoint-open")) ||
-        (code = engine_needs(&all->engine, THEO_TASK_KEYPOINTS)))
+        (code = engine_needs(&all->engine, THEO_TASK_KEYPOINTS)) || (code = guard_option("dump", all->dump)) ||
+        (code = guard_option("h5", option_text(all->args, "h5", NULL))))
         return code;
     detect_options(&all->detect, all->args, &all->engine);
     /* Without a picture to draw, only what the network reads need be kept of a large photo. */

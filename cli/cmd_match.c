@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "command.h"
 #include "common.h"
+#include "guard.h"
 #include "interrupt.h"
 #include "intrinsics.h"
 #include "keystore.h"
@@ -335,7 +336,7 @@ static int run_job(job *all) {
     const char *h5 = option_text(all->args, "h5", NULL);
     int code;
     if ((code = engine_open_default(&all->engine, all->args, "superpoint-open")) ||
-        (code = engine_needs(&all->engine, THEO_TASK_KEYPOINTS)))
+        (code = engine_needs(&all->engine, THEO_TASK_KEYPOINTS)) || (code = guard_option("h5", h5)))
         return code;
     detect_options(&all->detect, all->args, &all->engine);
     if (all->engine.info.descriptor_dim == 0) {

@@ -3,6 +3,7 @@
 #include "command.h"
 #include "common.h"
 #include "dump.h"
+#include "guard.h"
 #include "inputs.h"
 #include "interrupt.h"
 #include "intrinsics.h"
@@ -86,6 +87,7 @@ typedef struct job {
 
 static const char no_points[] = "no point is confident enough for the point files: a lower --min-conf keeps more";
 static const char no_surface[] = "no three neighbouring points are confident enough: pair.glb shows no surface";
+static const char no_camera[] = "a camera lies too far away, or its focal length is too long, to be shown in pair.glb";
 
 /* ---- what is said */
 
@@ -112,10 +114,11 @@ static int report_failure(const job *all, int image, const theo_error *err) {
 }
 
 static void warnings(const job *all, json_out *json, bool aloud) {
-    const char *const found[] = {all->facts.cloud->count ? NULL : no_points, all->facts.no_surface ? no_surface : NULL};
+    const char *const found[] = {all->facts.cloud->count ? NULL : no_points, all->facts.no_surface ? no_surface : NULL,
+                                 all->facts.camera_left_out ? no_camera : NULL};
     for (int i = 0; i < all->list.count; i++)
         photo_warnings(json, &all->photos[i], all->list.items[i].path, aloud);
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
         if (found[i] && json)
             json_string(json, found[i]);
         if (found[i] && aloud)
@@ -257,7 +260,8 @@ static int give_answer(job *all) {
 static int run_job(job *all) {
     int code;
     if ((code = engine_open_default(&all->engine, all->args, DEFAULT_MODEL)) ||
-        (code = engine_needs(&all->engine, THEO_TASK_PAIR)))
+        (code = engine_needs(&all->engine, THEO_TASK_PAIR)) ||
+        (code = guard_option("dump", option_text(all->args, "dump", NULL))))
         return code;
     all->files.pool = all->engine.pool;
     if (all->files.folder && (code = output_folder_make(all->files.folder)))

@@ -1,4 +1,5 @@
 #include "common.h"
+#include "guard.h"
 #include "message.h"
 #include "progress.h"
 #include <limits.h>
@@ -112,6 +113,7 @@ int engine_open(engine *opened, const arguments *args, const char *name) {
         return EXIT_NOTHING;
     }
     theo_model_get_info(opened->model, &opened->info);
+    guard_file(opened->info.path);
     return EXIT_DONE;
 }
 

@@ -1,4 +1,5 @@
 #include "inputs.h"
+#include "guard.h"
 #include "interrupt.h"
 #include "message.h"
 #include <dirent.h>
@@ -183,6 +184,7 @@ int inputs_collect(inputs *list, const char *const *operands, int count, bool al
         } else {
             char *name = base_name(operand);
             inputs_add(list, operand, name);
+            guard_file(operand);
             free(name);
         }
     }

@@ -1,4 +1,5 @@
 #include "outputs.h"
+#include "guard.h"
 #include "message.h"
 #include <errno.h>
 #include <stdio.h>
@@ -84,6 +85,14 @@ const char *output_path(output_files *files, const char *ending, theo_error *err
         return NULL;
     }
     *slash = '/';
+    const char *read = guarded_file(path);
+    if (read) {
+        char *reason = text_format("would overwrite %s, which is read", read);
+        output_fail(err, THEO_ARGUMENT, path, reason);
+        free(reason);
+        free(path);
+        return NULL;
+    }
     return files->names[files->count++] = path;
 }
 

@@ -220,15 +220,23 @@ static theo_status make_part(theo_glb_part *part, theo_mesh **mesh, const theo_p
     return THEO_OK;
 }
 
+/* Is all of its pyramid within GLB's single precision? */
+static bool can_be_shown(const theo_glb_camera *c) {
+    static const double most = 1e30;
+    const double *m = c->camera_to_world;
+    return c->focal / c->height < most && fabs(m[3]) < most && fabs(m[7]) < most && fabs(m[11]) < most;
+}
+
 /* Those that are known: the first at the origin, the second where the pose puts it. */
-static int make_cameras(theo_glb_camera cameras[2], const theo_pair *pair) {
+static int make_cameras(theo_glb_camera cameras[2], pair_facts *facts) {
+    const theo_pair *pair = facts->pair;
     static const uint8_t colors[2][3] = {{255, 0, 0}, {0, 0, 255}};
     int count = 0;
     for (int v = 0; v < 2; v++) {
         const theo_pair_view *view = &pair->views[v];
         if (isnan(view->intrinsics.fx) || (v == 1 && !pair->pose.found))
             continue;
-        theo_glb_camera *c = &cameras[count++];
+        theo_glb_camera *c = &cameras[count];
         *c = (theo_glb_camera){.focal = view->intrinsics.fx, .width = view->width, .height = view->height};
         memcpy(c->color, colors[v], 3);
         const double *R = pair->pose.R, *t = pair->pose.t;
@@ -238,6 +246,10 @@ static int make_cameras(theo_glb_camera cameras[2], const theo_pair *pair) {
             c->camera_to_world[4 * i + 3] = v ? -(R[i] * t[0] + R[3 + i] * t[1] + R[6 + i] * t[2]) : 0;
         }
         c->camera_to_world[15] = 1;
+        if (can_be_shown(c))
+            count++;
+        else
+            facts->camera_left_out = true;
     }
     return count;
 }
@@ -258,7 +270,7 @@ static theo_status write_glb(output_files *files, pair_facts *facts, theo_error 
         const theo_glb_scene scene = {.parts = parts,
                                       .part_count = 2,
                                       .cameras = cameras,
-                                      .camera_count = make_cameras(cameras, pair),
+                                      .camera_count = make_cameras(cameras, facts),
                                       .transform = transform};
         facts->no_surface = parts[0].face_count + parts[1].face_count == 0;
         status = theo_glb_write(path, &scene, files->pool, err);

@@ -11,6 +11,7 @@ typedef struct pair_facts {
     double min_conf;
     theo_point_cloud *cloud; /* points of at least that confidence */
     bool no_surface;         /* a GLB file was written without a triangle */
+    bool camera_left_out;    /* ... and without a camera that is known */
 } pair_facts;
 
 theo_status pair_measure(pair_facts *facts, const theo_pair *pair, double min_conf, theo_error *err);

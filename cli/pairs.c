@@ -1,4 +1,5 @@
 #include "pairs.h"
+#include "guard.h"
 #include "message.h"
 #include <errno.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ static int find_image(pair_list *list, name_table *table, const char *name, cons
     if (*slot == 0) {
         char *path = *name == '/' || !*folder ? text_copy(name) : text_format("%s/%s", folder, name);
         inputs_add(&list->images, path, name);
+        guard_file(path);
         free(path);
         *slot = list->images.count;
         table->used++;

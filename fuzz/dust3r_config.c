@@ -12,7 +12,7 @@ static void check_limits(const theo_dust3r_config *c) {
     for (int i = 0; i < 6; i++)
         MUST(sizes[i] >= 0 && sizes[i] <= THEO_TRANSFORMER_MAX_WIDTH);
     MUST(c->enc_depth <= THEO_TRANSFORMER_MAX_DEPTH && c->dec_depth <= THEO_TRANSFORMER_MAX_DEPTH);
-    MUST(c->image_size >= 16 && c->image_size <= 8192);
+    MUST(c->image_size >= 16 && c->image_size <= 4096 && c->image_size % 16 == 0);
     MUST(c->rope_base > 1 && isfinite(c->rope_base));
     MUST(c->head == THEO_DUST3R_DPT || c->head == THEO_DUST3R_LINEAR);
     MUST(isfinite(c->output.conf_min) && c->output.conf_max > c->output.conf_min);

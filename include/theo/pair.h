@@ -77,7 +77,7 @@ typedef struct theo_pose {
     bool found;
     const char *reason; /* static string when not found, else NULL */
     double R[9], t[3];  /* X_cam2 = R X_cam1 + t, in the unit of the points */
-    double focals[2];   /* in pixels of the grids */
+    double focals[2];   /* in pixels of the grids; NaN where the points determine none */
     int inlier_count;
     int edge[2]; /* pairviewer: {1, 2} or {2, 1}, the order of views whose points it is of; else {0, 0} */
 } theo_pose;

@@ -15,9 +15,14 @@ static void set_camera(theo_pair_view *view, theo_intrinsics grid) {
     view->intrinsics_photo = theo_pair_intrinsics_to_photo(&view->record, grid);
 }
 
+/* What an estimator ends in may be no focal length. */
+static double focal_or_nan(double focal) {
+    return focal > 0 && isfinite(focal) ? focal : NAN;
+}
+
 /* One focal length, and the middle of the grid. */
 static void set_focal(theo_pair_view *view, double focal) {
-    if (focal > 0 && isfinite(focal))
+    if (!isnan(focal_or_nan(focal)))
         set_camera(view, (theo_intrinsics){focal, focal, view->width / 2.0, view->height / 2.0});
 }
 
@@ -63,8 +68,10 @@ static theo_status solve_pose(theo_pose *pose, const theo_pair_view v[THEO_PAIR_
     theo_pair_solution found;
     THEO_TRY(o->pose == THEO_POSE_PORT ? theo_pair_pose_port(&maps, &options, &found, err)
                                        : theo_pair_pose_pairviewer(&maps, &options, &found, NULL, err));
-    *pose =
-        (theo_pose){.method = o->pose, .found = found.found, .reason = found.reason, .focals = {found.focal[0], found.focal[1]}};
+    *pose = (theo_pose){.method = o->pose,
+                        .found = found.found,
+                        .reason = found.reason,
+                        .focals = {focal_or_nan(found.focal[0]), focal_or_nan(found.focal[1])}};
     if (!found.found)
         return THEO_OK;
     memcpy(pose->R, found.R, sizeof pose->R);

@@ -56,5 +56,6 @@ double theo_percentile(double *values, size_t count, double percent) {
     double a = theo_value_of_rank(values, count, low), share = at - (double)low;
     if (share == 0 || low + 1 >= count)
         return a;
-    return a + (theo_value_of_rank(values, count, low + 1) - a) * share;
+    const double b = theo_value_of_rank(values, count, low + 1);
+    return a == b ? a : a + (b - a) * share; /* both may be infinite */
 }

@@ -105,11 +105,16 @@ theo_status theo_pair_pose_port(const theo_pair_maps *m, const theo_pair_pose_op
 
 /* ---------------------------------------------------------------- PairViewer */
 
+/* Of the finite values; 0 where there is none. */
 static double mean(const float *x, size_t count) {
     double sum = 0;
+    size_t finite = 0;
     for (size_t i = 0; i < count; i++)
-        sum += (double)x[i];
-    return sum / (double)count;
+        if (isfinite(x[i])) {
+            sum += (double)x[i];
+            finite++;
+        }
+    return finite ? sum / (double)finite : 0;
 }
 
 static theo_status viewer_focals(const theo_pair_maps *m, const theo_pair_pose_options *o, double focal[2], theo_error *err) {

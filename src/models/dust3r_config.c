@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST_WIDTH = THEO_TRANSFORMER_MAX_WIDTH, LARGEST_DEPTH = THEO_TRANSFORMER_MAX_DEPTH, LARGEST_SIDE = 8192 };
+enum { LARGEST_WIDTH = THEO_TRANSFORMER_MAX_WIDTH, LARGEST_DEPTH = THEO_TRANSFORMER_MAX_DEPTH, LARGEST_SIDE = 4096 };
 
 void theo_dust3r_config_init(theo_dust3r_config *c) {
     *c = (theo_dust3r_config){
@@ -127,8 +127,9 @@ static theo_status read_image_size(theo_dust3r_config *c, const theo_json *confi
     int largest = 0;
     for (int i = 0; i < (value->type == THEO_JSON_ARRAY ? value->count : 1); i++) {
         const theo_json *side = value->type == THEO_JSON_ARRAY ? theo_json_at(value, i) : value;
-        if (side->type != THEO_JSON_NUMBER || !side->is_integer || side->integer < 16 || side->integer > LARGEST_SIDE)
-            return wrong(file, "img_size", "whole numbers from 16 to 8192", err);
+        if (side->type != THEO_JSON_NUMBER || !side->is_integer || side->integer < 16 || side->integer > LARGEST_SIDE ||
+            side->integer % 16)
+            return wrong(file, "img_size", "multiples of 16 up to 4096", err);
         largest = side->integer > largest ? (int)side->integer : largest;
     }
     c->image_size = largest ? largest : c->image_size;

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import SMALL, THEO, CliTest, Image, environment, main, np
+from harness import SMALL, SOURCE, THEO, CliTest, Image, environment, main, np
 
 try:
     import h5py
@@ -181,6 +181,21 @@ class Outputs(CliTest):
         self.check(1, "keypoints", *SMALL, "--h5", "g.h5", self.path("missing.png"))
         self.assertFalse(os.path.exists(self.path("g.h5")))
         self.assertEqual([name for name in self.files(self.dir) if not name.endswith(".png")], ["f.h5"])
+
+    def test_what_is_read_is_not_replaced(self):
+        """Neither the model nor an image that the command line names; a folder may hold what an earlier run wrote."""
+        a = self.image("a.png")
+        weights = os.path.join(SOURCE, "models", "superpoint-open.safetensors")
+        model = self.write("own.safetensors", self.read(weights))
+        self.check(2, "keypoints", *SMALL, "--model", model, a, "--dump", model, says=["--dump", "overwrite", model])
+        self.check(0, "keypoints", *SMALL, a, "-o", self.dir)
+        drawn, before = self.path("a.keypoints.png"), self.read("a.keypoints.png")
+        r = self.check(1, "keypoints", *SMALL, a, drawn, "-o", self.dir, says=[drawn, "overwrite"])
+        self.assertIn("a.keypoints.png", r.out)
+        self.assertEqual((self.read("a.keypoints.png"), self.read("own.safetensors")), (before, self.read(weights)))
+        self.check(0, "keypoints", *SMALL, self.dir, "-o", self.dir)
+        if h5py:
+            self.check(2, "keypoints", *SMALL, "--model", model, a, "--h5", model, says=["--h5", "overwrite", model])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """theo pair on a tiny network of formula weights: what it writes, and what it refuses."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -194,6 +195,62 @@ class Pair(CliTest):
         self.assertEqual((told["image0"], told["image1"]), (self.a, line))
         self.pair(self.path("alpha.png"), "-o", self.path("out"))
         self.assertEqual(list(np.load(self.path("out", "pair.npz"))["rgb1"][32, 32]), [9, 200, 30])
+
+    def scaled(self, name, change):
+        """A checkpoint whose heads end in other numbers: change(name of the tensor, its values) gives them."""
+        shutil.copytree(self.model, self.path(name))
+        data = bytearray(self.read(name + "/model.safetensors"))
+        length = int.from_bytes(data[:8], "little")
+        for key, tensor in json.loads(data[8:8 + length]).items():
+            if ".head.4." in key:
+                first, last = (8 + length + x for x in tensor["data_offsets"])
+                values = np.frombuffer(data[first:last], np.float32)
+                data[first:last] = np.asarray(change(key, values), np.float32).tobytes()
+        return self.write(name + "/model.safetensors", bytes(data)) and self.path(name)
+
+    def test_overflow(self):
+        """Maps of infinities and of what is no number: files that others can read, JSON without such words, the same bytes."""
+        for name, change in (("points", lambda key, x: 300 * x),
+                             ("confidences", lambda key, x: x + [0, 0, 0, 200] if key.endswith("bias") else x),
+                             ("all", lambda key, x: 1e30 * x), ("nothing", lambda key, x: 0 * x)):
+            model, finite = self.scaled(name, change), []
+            for words in ([], ["--pose"], ["--pose-method", "pairviewer"], ["--pose-method", "pairviewer", "--preprocess", "native"]):
+                for threads in "13":
+                    told = self.answer("pair", "--model", model, self.a, self.b, *words, "--glb", "--threads", threads, "-o",
+                                       self.path("out" + threads))
+                    self.assertTrue(told["pose"] or told["reason"])
+                for file in self.files(self.path("out1")):
+                    if file != "pair.json":
+                        self.assertEqual(self.read("out1/" + file), self.read("out3/" + file), (name, words, file))
+                z = np.load(self.path("out1", "pair.npz"))
+                finite.append(all(np.isfinite(z[array]).all() for array in ("pts3d1", "pts3d2", "conf1", "conf2")))
+                ply = readers.read_ply(self.path("out1", "points.ply"))["vertex"]
+                self.assertTrue(np.isfinite(readers.columns(ply, "x", "y", "z")).all())
+                glb = readers.Glb(self.path("out1", "pair.glb"))
+                for accessor in glb.json.get("accessors", []):
+                    self.assertTrue(np.isfinite(accessor.get("min", []) + accessor.get("max", [])).all())
+            self.assertEqual(any(finite), name == "nothing")
+
+    def test_absurd_cameras(self):
+        for camera in ("1e300,1e300,0,0", "1e-300,1e-300,0,0", "70,70,1e30,-1e30"):
+            for method in ("port", "pairviewer"):
+                told = self.pair(self.a, self.b, "--pose-method", method, "--intrinsics", camera, "--glb", "-o", self.path("out"))
+                self.assertTrue(told["pose"] or told["reason"])
+                self.assertEqual(any("camera" in text for text in told["warnings"]), "1e300" in camera)
+        for camera in ("nan,70,1,1", "70,inf,1,1", "70,-70,1,1", "0,0,0,0"):
+            self.check(2, "pair", "--model", self.model, self.a, self.b, "--pose", "--intrinsics", camera, says=["--intrinsics", camera])
+
+    def test_what_is_read_is_not_replaced(self):
+        weights, own = self.path("tiny", "model.safetensors"), self.image("own/depth1.png", 64, 64)
+        os.symlink(weights, self.path("link.safetensors"))
+        os.mkdir(self.path("linked"))
+        os.symlink(self.a, self.path("linked", "conf2.png"))
+        before = [self.read(name) for name in (weights, own, self.a)]
+        for target in (weights, self.path("link.safetensors")):
+            self.check(2, "pair", "--model", self.model, self.a, self.b, "--dump", target, says=["--dump", "overwrite", weights])
+        self.check(1, "pair", "--model", self.model, own, self.b, "-o", self.path("own"), says=["own/depth1.png", "overwrite"])
+        self.check(1, "pair", "--model", self.model, self.a, self.b, "-o", self.path("linked"), says=["conf2.png", "overwrite", self.a])
+        self.assertEqual(before, [self.read(name) for name in (weights, own, self.a)])
 
     def test_failures(self):
         bad = self.write("bad.jpg", b"no picture")

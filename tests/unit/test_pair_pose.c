@@ -249,6 +249,28 @@ static void test_viewer_degenerate(void) {
     check_pose(&pose, true_scale[0], 1e-5);
 }
 
+/* Confidences that overflow are confident; those that are no numbers decide nothing. */
+static void test_confidences(void) {
+    theo_pair_view_facts facts;
+    make_scene(5, 4);
+    set_all(s.conf_ji, W2 * H2, INFINITY);
+    theo_pair_solution pose = solve(true, NULL, NULL);
+    check_pose(&pose, true_scale[0], 1e-5);
+    CHECK(pose.used == W2 * H2);
+    for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
+        make_scene(is_swapped ? 4 : 5, is_swapped ? 5 : 4);
+        s.conf_ii[3] = s.conf_ji[4] = s.conf_jj[5] = s.conf_ij[6] = NAN;
+        s.conf_ii[7] = INFINITY;
+        pose = solve(false, NULL, &facts);
+        check_pose(&pose, true_scale[is_swapped], 1e-5);
+        CHECK(facts.reference == is_swapped && isfinite(facts.scores[0]) && isfinite(facts.scores[1]));
+    }
+    set_all(s.conf_jj, W2 * H2, NAN);
+    pose = solve(false, NULL, &facts);
+    CHECK(facts.reference == 0 && facts.scores[1] == 0);
+    check_pose(&pose, true_scale[0], 1e-5);
+}
+
 int main(void) {
     test_port();
     test_port_percent();
@@ -257,5 +279,6 @@ int main(void) {
     test_viewer();
     test_viewer_mask();
     test_viewer_degenerate();
+    test_confidences();
     return t_done("pair_pose");
 }

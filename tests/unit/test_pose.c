@@ -201,6 +201,8 @@ static void test_order(void) {
     CHECK_NEAR(theo_percentile(values, 4, 50), 2.5, 0);
     CHECK_NEAR(theo_percentile(values, 4, 75), 3.25, 0);
     CHECK_NEAR(theo_percentile(values, 4, 100), 4, 0);
+    double endless[] = {INFINITY, 1, INFINITY, INFINITY};
+    CHECK(theo_percentile(endless, 4, 50) == (double)INFINITY && theo_percentile(endless, 4, 0) == 1);
 }
 
 int main(void) {
