@@ -48,9 +48,10 @@ static void close_runner(theo_session *s) {
 
 /* Both views on a grid of width x height pixels. */
 static theo_status grids_of(theo_dust3r_grid grids[THEO_PAIR_VIEWS], int width, int height, theo_error *err) {
-    if (width % THEO_DUST3R_PATCH || height % THEO_DUST3R_PATCH)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "size", "%dx%d: the sides of this network's input are multiples of %d", width,
-                         height, THEO_DUST3R_PATCH);
+    if (width % THEO_DUST3R_PATCH || height % THEO_DUST3R_PATCH || width > THEO_PAIR_MAX_SIDE || height > THEO_PAIR_MAX_SIDE)
+        return theo_fail(err, THEO_ARGUMENT, NULL, "size",
+                         "%dx%d: the sides of this network's input are multiples of %d up to %d", width, height,
+                         THEO_DUST3R_PATCH, THEO_PAIR_MAX_SIDE);
     grids[0] = grids[1] = (theo_dust3r_grid){height / THEO_DUST3R_PATCH, width / THEO_DUST3R_PATCH};
     return THEO_OK;
 }

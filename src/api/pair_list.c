@@ -126,7 +126,7 @@ static theo_status make_pair(job *j, int index, theo_pair **pair, theo_error *er
 static theo_status run(job *j, theo_pair_sink sink, theo_error *err) {
     for (int i = 0; i < j->list->pair_count; i++) {
         theo_pair *pair = NULL;
-        theo_error failure;
+        theo_error failure = {.status = THEO_OK}; /* a source may fail without a word */
         const theo_status status = make_pair(j, i, &pair, &failure);
         failure.status = status;
         const int stops = sink(j->user, i, pair, status ? &failure : NULL);

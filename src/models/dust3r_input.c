@@ -47,7 +47,7 @@ static theo_status native_frame(theo_dust3r_frame *f, int width, int height, con
         half_width = 2 * cx / o->patch * o->patch / 2;
         half_height = 2 * cy / o->patch * o->patch / 2;
         if (!o->square_ok && f->resized_width == f->resized_height)
-            half_height = 3 * half_width / 4;
+            half_height = 3 * half_width / 4 * 2 / o->patch * o->patch / 2; /* of 512 pixels: 192 */
     }
     f->crop_x = cx - half_width;
     f->crop_y = cy - half_height;
@@ -65,8 +65,9 @@ theo_status theo_dust3r_frame_of(theo_dust3r_frame *f, int width, int height, co
     if (f->net_width < o->patch || f->net_height < o->patch)
         return theo_fail(
             err, THEO_ARGUMENT, NULL, name_of(o),
-            "a photo of %d x %d pixels is too elongated: less than one patch of %d pixels is left of its shorter side", width,
-            height, o->patch);
+            "a photo of %d x %d pixels is too elongated for a grid of %d: less than one patch of %d pixels is left of its "
+            "shorter side",
+            width, height, o->size, o->patch);
     if (f->net_width % o->patch || f->net_height % o->patch)
         return theo_fail(err, THEO_ARGUMENT, NULL, "size", "%d x %d pixels of the network are not whole patches of %d",
                          f->net_width, f->net_height, o->patch);

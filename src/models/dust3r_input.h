@@ -16,7 +16,7 @@ typedef struct theo_dust3r_frame_options {
     theo_dust3r_fit fit;
     int size;         /* the network's longer side (the side of its square): 512; 224, where native is a square too */
     int patch;        /* 16 */
-    bool square_ok;   /* native: a square photo stays one; else it is cut to 4:3 */
+    bool square_ok;   /* native: a square photo stays one; else it is cut to 4:3, in whole patches */
     const char *name; /* of the photo, in errors; NULL: "image" */
 } theo_dust3r_frame_options;
 
