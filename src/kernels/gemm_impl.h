@@ -10,6 +10,18 @@
 
 enum { NR = GEMM_NV * VW };
 
+/* One k of one row. Every second row takes its number straight from memory: a core whose other hardware thread is busy decodes
+ * half as much, and the broadcasts are a third of the tile's instructions. (All rows would need more than two loads a cycle.) */
+VEC void row_step(vf *acc, const float *a, const vf *b, const int nv, const bool from_memory) {
+    vf av = from_memory ? v_zero() : v_set1(*a);
+    UNROLL
+    for (int v = 0; v < nv; v++)
+        if (from_memory)
+            v_accumulate_at(&acc[v], a, b[v]);
+        else
+            v_accumulate(&acc[v], av, b[v]);
+}
+
 /* rows and nv are constants where this is inlined, so that every loop below but those over k unrolls and acc lives in registers.
  */
 VEC void tile_fixed(const theo_gemm_tile *t, const int rows, const int nv) {
@@ -34,12 +46,8 @@ VEC void tile_fixed(const theo_gemm_tile *t, const int rows, const int nv) {
                 for (int v = 0; v < nv; v++)
                     bv[v] = v_load(b + u * NR + v * VW);
                 UNROLL
-                for (int r = 0; r < rows; r++) {
-                    vf av = v_set1(a[r * THEO_KU + u]);
-                    UNROLL
-                    for (int v = 0; v < nv; v++)
-                        acc[r][v] = v_fma(av, bv[v], acc[r][v]);
-                }
+                for (int r = 0; r < rows; r++)
+                    row_step(acc[r], a + r * THEO_KU + u, bv, nv, r % 2 == 0);
             }
             a += 4;
             b += 4 * NR;

@@ -43,6 +43,10 @@ VEC vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
 VEC vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
 VEC vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }   /* a * b + c */
 VEC vf v_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a * b */
+/* *acc += a * b, the latter with one number for all lanes. At 16 lanes it is one instruction that reads memory, and both stay where
+ * they are written: gcc would move accumulators from register to register between them. */
+VEC void v_accumulate(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
+VEC void v_accumulate_at(vf *acc, const float *a, vf b) { *acc = v_fma(v_set1(*a), b, *acc); }
 /* A NaN in b is passed on. */
 VEC vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 VEC vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }

@@ -41,6 +41,9 @@ VEC vf v_add_exponent(vf a, vf bits) {
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_slli_epi32(_mm512_castps_si512(bits), 23)));
 }
 
+VEC void v_accumulate(vf *acc, vf a, vf b) { __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(*acc) : "v"(b), "v"(a)); }
+VEC void v_accumulate_at(vf *acc, const float *a, vf b) { __asm__ volatile("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(*acc) : "v"(b), "m"(*a)); }
+
 VEC float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
 VEC float v_top(vf a) { return _mm512_reduce_max_ps(a); }
 

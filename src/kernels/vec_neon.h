@@ -41,6 +41,8 @@ VEC vf v_mul(vf a, vf b) { return vmulq_f32(a, b); }
 VEC vf v_div(vf a, vf b) { return vdivq_f32(a, b); }
 VEC vf v_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
 VEC vf v_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
+VEC void v_accumulate(vf *acc, vf a, vf b) { *acc = v_fma(a, b, *acc); }
+VEC void v_accumulate_at(vf *acc, const float *a, vf b) { *acc = v_fma(v_set1(*a), b, *acc); }
 VEC vf v_max(vf a, vf b) { return vmaxq_f32(a, b); }
 VEC vf v_min(vf a, vf b) { return vminq_f32(a, b); }
 VEC vf v_round(vf a) { return vrndnq_f32(a); }
