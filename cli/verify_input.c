@@ -67,6 +67,18 @@ static int refuse_options(const verify_source *s) {
     return EXIT_DONE;
 }
 
+/* A number of the metadata; *number stays as it is where there is none. */
+static int number_of(double *number, const verify_source *s, const char *name, double low, double high) {
+    const char *text = verify_metadata(s->reference, name);
+    double value;
+    if (!text)
+        return EXIT_DONE;
+    if (!parse_real(text, &value) || value < low || value > high)
+        return usage_error("the reference was made with %s %s: %g to %g is allowed", name, text, low, high);
+    *number = value;
+    return EXIT_DONE;
+}
+
 /* ---- keypoints */
 
 static int read_detect_options(theo_detect_options *detect, const verify_source *s) {
@@ -133,19 +145,17 @@ void verify_plane_free(verify_plane *plane) {
 /* ---- depth */
 
 static int read_geometry_options(theo_geometry_options *o, const verify_source *s) {
-    const char *tokens = verify_metadata(s->reference, "tokens"), *level = verify_metadata(s->reference, "resolution-level");
-    double number;
     int fit = THEO_DEPTH_NATIVE, code;
     theo_geometry_options_init(o);
+    double tokens = o->tokens;
     if ((code = choice_of(&fit, s, "fit", "native|pad|stretch")))
         return code;
     o->fit = (theo_depth_fit)fit;
     bool is_sized = option_given(s->args, "tokens") || option_given(s->args, "resolution-level");
-    if (tokens && !is_sized && parse_real(tokens, &number))
-        o->tokens = (int)number;
-    if (level && !is_sized && parse_real(level, &number))
-        o->resolution_level = number;
-    o->tokens = (int)option_count(s->args, "tokens", o->tokens);
+    if (!is_sized && ((code = number_of(&tokens, s, "tokens", 16, 16384)) ||
+                      (code = number_of(&o->resolution_level, s, "resolution-level", -1, 30))))
+        return code;
+    o->tokens = (int)option_count(s->args, "tokens", (int)tokens);
     o->resolution_level = option_number(s->args, "resolution-level", o->resolution_level);
     return option_excludes(s->args, "tokens", "resolution-level");
 }
@@ -171,17 +181,15 @@ static int picture_from_photo(verify_picture *picture, const verify_source *s) {
 static int picture_from_reference(verify_picture *picture, const verify_source *s) {
     enum { PATCH = 14 };
     const theo_array *found = theo_arrays_find(s->reference, "picture");
-    const char *aspect = verify_metadata(s->reference, "aspect");
     if (!found || found->rank != 3 || found->dtype != THEO_DTYPE_F32 || found->shape[0] != 3 || found->shape[1] % PATCH ||
         found->shape[2] % PATCH || found->shape[1] > INT_MAX || found->shape[2] > INT_MAX)
         return usage_error("%s has no tensor picture [3, 14 rows, 14 columns] of float32: an IMAGE is needed",
                            s->args->operands[1]);
     picture->input.rows = (int)(found->shape[1] / PATCH);
     picture->input.columns = (int)(found->shape[2] / PATCH);
-    if (!aspect || !parse_real(aspect, &picture->input.aspect))
-        picture->input.aspect = (double)found->shape[2] / (double)found->shape[1];
+    picture->input.aspect = (double)found->shape[2] / (double)found->shape[1];
     picture->input.planes = (float *)(uintptr_t)found->data; /* which is only read */
-    return EXIT_DONE;
+    return number_of(&picture->input.aspect, s, "aspect", 1e-4, 1e4);
 }
 
 int verify_picture_get(verify_picture *picture, const verify_source *s) {

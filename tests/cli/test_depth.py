@@ -174,6 +174,23 @@ class Depth(CliTest):
         self.check(2, "verify", self.model, dump, "--tokens", "60")
         self.check(2, "depth", "--model", self.model, photo, self.image("second.png"), "--dump", dump)
 
+    def test_verify_refuses_settings_that_no_run_has(self):
+        photo, dump, odd = self.image("photo.png", 96, 64), self.path("dump.safetensors"), self.path("odd.safetensors")
+        self.depth(photo, "--dump", dump)
+        with open(dump, "rb") as f:
+            (length,) = struct.unpack("<Q", f.read(8))
+            header, data = json.loads(f.read(length)), f.read()
+        for key, value, operands in [
+            ("tokens", "1e30", [photo]),
+            ("tokens", "many", [photo]),
+            ("resolution-level", "31", [photo]),
+            ("aspect", "0", []),
+        ]:
+            text = json.dumps(header | {"__metadata__": header["__metadata__"] | {key: value}}).encode()
+            with open(odd, "wb") as f:
+                f.write(struct.pack("<Q", len(text)) + text + data)
+            self.assertIn(f"{key} {value}", self.check(2, "verify", self.model, odd, *operands).err)
+
     def test_bench_and_plan(self):
         few = ["--runs", "2", "--warmup", "1", "--threads", "1", "--json"]
         os.mkdir(self.path("tmp"))
