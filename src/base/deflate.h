@@ -1,8 +1,6 @@
-/* deflate.h - deflate streams (RFC 1951) by zlib, in pieces that know nothing of each other, so that any number of threads can
- * work on one stream.
- *
- * For maps of numbers and filtered pictures: the only repetitions looked for are runs of equal bytes, the rest is left to the
- * Huffman codes. Of such data a search for matches costs three times the time and gains little (docs/speed.md). */
+/* deflate.h - deflate streams (RFC 1951) by ISA-L, in pieces that know nothing of each other, so that any number of threads can
+ * work on one stream. Which matches are found depends on the processor's instructions: streams of two machines may differ in
+ * their bytes, though not in what they hold. */
 #ifndef THEO_BASE_DEFLATE_H
 #define THEO_BASE_DEFLATE_H
 

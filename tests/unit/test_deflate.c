@@ -102,7 +102,24 @@ static void test_gains(void) {
     CHECK(write_pieces(MOST, THEO_DEFLATE_PIECE) < MOST * 9 / 10);
 }
 
+/* The same bytes again, whatever the memory held that is worked in. */
+static void test_repeats(void) {
+    static uint8_t first[2 * MOST];
+    static float numbers[MOST / 4];
+    for (size_t i = 0; i < MOST / 4; i++)
+        numbers[i] = 1 + 1e-6f * (float)(noise() % 1000);
+    memcpy(data, numbers, sizeof numbers);
+    const size_t size = write_pieces(MOST, THEO_DEFLATE_PIECE);
+    memcpy(first, out, size);
+    for (size_t i = 0; i < MOST; i++)
+        data[i] = (uint8_t)(noise() % 3);
+    write_pieces(MOST, THEO_DEFLATE_PIECE);
+    memcpy(data, numbers, sizeof numbers);
+    CHECK(write_pieces(MOST, THEO_DEFLATE_PIECE) == size && memcmp(out, first, size) == 0);
+}
+
 int main(void) {
+    test_repeats();
     test_sizes();
     test_runs();
     test_gains();
