@@ -174,6 +174,15 @@ class Depth(CliTest):
         self.check(2, "verify", self.model, dump, "--tokens", "60")
         self.check(2, "depth", "--model", self.model, photo, self.image("second.png"), "--dump", dump)
 
+    def test_what_is_read_is_not_replaced(self):
+        photo, model, before = self.image("photo.png", 96, 64), self.model, self.read(self.model)
+        self.check(2, "depth", "--model", model, photo, "--dump", model, says=["--dump", "overwrite", model])
+        self.depth(photo, "-o", self.dir)
+        made = self.path("photo.normal.png")
+        normals = self.read(made)
+        self.check(1, "depth", "--model", model, photo, made, "-o", self.dir, says=[made, "overwrite"])
+        self.assertEqual((self.read(made), self.read(model)), (normals, before))
+
     def test_verify_refuses_settings_that_no_run_has(self):
         photo, dump, odd = self.image("photo.png", 96, 64), self.path("dump.safetensors"), self.path("odd.safetensors")
         self.depth(photo, "--dump", dump)

@@ -2,7 +2,7 @@
 import os
 import unittest
 
-from harness import SMALL, CliTest, Image, main, np, picture
+from harness import SMALL, SOURCE, CliTest, Image, main, np, picture
 
 try:
     import h5py
@@ -17,6 +17,19 @@ class Match(CliTest):
         big.crop((0, 0, 320, 240)).save(self.path("a.png"))
         big.crop((dx, dy, 320 + dx, 240 + dy)).save(self.path("b.png"))
         return self.path("a.png"), self.path("b.png")
+
+    def test_what_is_read_is_not_replaced(self):
+        a, b = self.shifted()
+        weights = os.path.join(SOURCE, "models", "superpoint-open.safetensors")
+        model = self.write("own.safetensors", self.read(weights))
+        drawn = self.image("a_b.matches.png")
+        before = self.read(drawn)
+        pairs = self.write("pairs.txt", "a.png b.png\na.png a_b.matches.png\n")
+        listed = ["match", *SMALL, "--model", model, "--pairs", pairs, "--images", self.dir]
+        self.check(1, *listed, "-o", self.dir, says=[drawn, "overwrite"])
+        if h5py:
+            self.check(2, *listed, "--h5", model, says=["--h5", "overwrite", model])
+        self.assertEqual((self.read(drawn), self.read(model)), (before, self.read(weights)))
 
     def test_homography(self):
         a, b = self.shifted()
