@@ -27,7 +27,8 @@ typedef struct output_files {
 int output_folder_make(const char *folder);
 
 /* Makes DIR/stem.ENDING the next name in `names` (and the subfolders that the stem names): the path to write to, or NULL after
- * filling err, where that is a file that is read (guard.h), too. A JSON file lists itself among the files, so names come before the writing; a failed result reports none of them.
+ * filling err, where that is a file that is read (guard.h), too. A JSON file lists itself among the files, so names come before
+ * the writing; a failed result reports none of them.
  */
 const char *output_path(output_files *files, const char *ending, theo_error *err);
 
