@@ -11,6 +11,7 @@
 #include "outputs.h"
 #include "photo.h"
 #include "progress.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,13 +89,18 @@ typedef struct answer {
     depth_facts depth;
     output_files files;
     stage_times times;
-    bool lacks_exif, no_surface;
+    const char *doubts[4]; /* warnings of the geometry */
+    int doubt_count;
+    bool no_surface;
     json_out json;
 } answer;
 
 static const char no_exif[] = "no focal length in the EXIF data: the network's own is used";
 static const char too_few[] = "too few valid pixels for a focal length and shift: both are guesses";
 static const char no_surface[] = "no four neighbouring pixels are valid and free of depth edges: PLY and GLB are empty";
+
+static const char behind[] = "the focal length found is negative: the network saw no scene, or one from behind";
+static const char no_scale[] = "the network's metric scale is zero or beyond single precision: --metric-scale M replaces it";
 
 static bool report_failure(job *all, const input *item, const theo_error *err) {
     char text[1600];
@@ -132,10 +138,8 @@ static void write_json(const job *all, answer *a) {
     json_key(json, "warnings");
     json_open(json, '[');
     photo_warnings(json, a->facts, a->item->path, false);
-    if (a->lacks_exif)
-        json_string(json, no_exif);
-    if (a->geometry->is_degenerate)
-        json_string(json, too_few);
+    for (int i = 0; i < a->doubt_count; i++)
+        json_string(json, a->doubts[i]);
     if (a->no_surface)
         json_string(json, no_surface);
     json_close(json, ']');
@@ -185,15 +189,25 @@ static bool give_answer(job *all, answer *a) {
     theo_error err;
     progress_wipe();
     photo_warnings(NULL, a->facts, a->item->path, true);
-    if (a->lacks_exif)
-        message_warning("%s: %s", a->item->path, no_exif);
-    if (a->geometry->is_degenerate)
-        message_warning("%s: %s", a->item->path, too_few);
+    for (int i = 0; i < a->doubt_count; i++)
+        message_warning("%s: %s", a->item->path, a->doubts[i]);
     if (write_files(all, a, &err))
         return report_failure(all, a->item, &err);
     if (a->no_surface)
         message_warning("%s: %s", a->item->path, no_surface);
     return all->json ? stdout_line(a->json.text) : print_words(all, a);
+}
+
+static void find_doubts(answer *a, const theo_geometry_options *o) {
+    const theo_geometry *g = a->geometry;
+    if (o->fov_from_exif && a->image->exif_focal_35mm == 0)
+        a->doubts[a->doubt_count++] = no_exif;
+    if (g->is_degenerate)
+        a->doubts[a->doubt_count++] = too_few;
+    if (g->focal < 0)
+        a->doubts[a->doubt_count++] = behind;
+    if (!(g->metric_scale > 0) || !isfinite(g->metric_scale))
+        a->doubts[a->doubt_count++] = no_scale;
 }
 
 /* theo_geometry_sink */
@@ -205,7 +219,7 @@ static int take_result(void *user, int index, const theo_image *image, theo_geom
         answer a = {.item = item, .facts = &all->photos[index], .image = image, .geometry = geometry};
         a.files = (output_files){.folder = all->folder, .stem = item->stem, .pool = all->engine.pool};
         a.times = (stage_times){.decode = a.facts->decode_ms, .network = geometry->timing};
-        a.lacks_exif = all->options.fov_from_exif && image->exif_focal_35mm == 0;
+        find_doubts(&a, &all->options);
         go_on = give_answer(all, &a);
         json_free(&a.json);
         output_files_free(&a.files);
@@ -234,6 +248,11 @@ static int check_collisions(const job *all) {
     return code;
 }
 
+/* The option that sets the field of view, or NULL. */
+static const char *fov_given(const arguments *args) {
+    return option_given(args, "fov-x") ? "fov-x" : option_given(args, "focal-px") ? "focal-px" : NULL;
+}
+
 static int check_usage(job *all) {
     const arguments *args = all->args;
     int code;
@@ -249,10 +268,8 @@ static int check_usage(job *all) {
         (code = option_excludes(args, "fov-x", "focal-px")) || (code = option_excludes(args, "fov-x", "fov-from-exif")) ||
         (code = option_excludes(args, "focal-px", "fov-from-exif")) || (code = option_excludes(args, "no-mask", "invalid")))
         return code;
-    bool fov_given = option_given(args, "fov-x") || option_given(args, "focal-px");
-    if (option_choice(args, "sequence", 0) && fov_given && option_given(args, "metric-scale"))
-        return usage_error("--sequence has no effect with --metric-scale and --%s: nothing is left to share",
-                           option_given(args, "fov-x") ? "fov-x" : "focal-px");
+    if (option_choice(args, "sequence", 0) && fov_given(args) && option_given(args, "metric-scale"))
+        return usage_error("--sequence has no effect with --metric-scale and --%s: nothing is left to share", fov_given(args));
     for (int i = 0; i < 2 && all->options.fit != THEO_DEPTH_NATIVE; i++) {
         static const char *const sizes[] = {"tokens", "resolution-level"};
         if (option_given(args, sizes[i]))
@@ -298,6 +315,10 @@ static int run_job(job *all) {
     if ((code = engine_session(&all->engine, &all->session)))
         return code;
     int mode = option_choice(all->args, "sequence", 0);
+    if (mode && strcmp(all->engine.info.kind, "moge-1") == 0 && fov_given(all->args))
+        return usage_error(
+            "--sequence has no effect with --%s on the model %s (moge-1): frames of MoGe-1 share a field of view alone",
+            fov_given(all->args), all->engine.info.name);
     if (mode && theo_sequence_open(&all->sequence, (theo_sequence_mode)mode, &err)) {
         message_error("%s", err.message);
         return EXIT_NOTHING;

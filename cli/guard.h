@@ -1,5 +1,5 @@
-/* guard.h - files that a command reads, and that none of its outputs may replace: the model, and images named one by one. (A
- * folder may be input and output at once: its images may be what an earlier run wrote.) */
+/* guard.h - files that a command reads, and that none of its outputs may replace: the model, images and settings that the command
+ * line names. (A folder may be input and output at once: its images may be what an earlier run wrote.) */
 #ifndef THEO_CLI_GUARD_H
 #define THEO_CLI_GUARD_H
 

@@ -119,19 +119,26 @@ static void list_folder(inputs *list, names *found, const char *folder, const ch
     free(path);
 }
 
+/* By its name: the commands' own endings. */
+static bool is_drawn(const char *name) {
+    static const char *const drawn[] = {".keypoints.png", ".matches.png", ".depth.png",
+                                        ".depth_vis.png", ".normal.png",  ".mask.png"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++)
+        if (length > strlen(drawn[i]) && strcmp(name + length - strlen(drawn[i]), drawn[i]) == 0)
+            return true;
+    return false;
+}
+
 /* A folder that is input and output at once soon holds our own pictures. */
 static void warn_of_drawn(const char *folder, const names *found) {
     int count = 0;
     const char *example = NULL;
-    for (int i = 0; i < found->count; i++) {
-        size_t length = strlen(found->items[i]);
-        static const char *const drawn[] = {".keypoints.png", ".matches.png"};
-        for (int j = 0; j < 2; j++)
-            if (length > strlen(drawn[j]) && strcmp(found->items[i] + length - strlen(drawn[j]), drawn[j]) == 0) {
-                count++;
-                example = found->items[i];
-            }
-    }
+    for (int i = 0; i < found->count; i++)
+        if (is_drawn(found->items[i])) {
+            count++;
+            example = found->items[i];
+        }
     if (count)
         message_warning("%s holds %d picture%s that theo drew, such as %s; they are taken as images, too", folder, count,
                         count == 1 ? "" : "s", example);

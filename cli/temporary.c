@@ -9,7 +9,7 @@
 
 char *temporary_folder_make(void) {
     const char *base = getenv("TMPDIR");
-    char *folder = text_format("%s/theo-bench-XXXXXX", base && *base ? base : "/tmp");
+    char *folder = text_format("%s/theo-XXXXXX", base && *base ? base : "/tmp");
     if (mkdtemp(folder))
         return folder;
     message_error("cannot make the temporary folder %s: %s", folder, strerror(errno));

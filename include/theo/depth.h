@@ -32,7 +32,8 @@ typedef struct theo_geometry_options {
     double fov_x;          /* horizontal field of view of the photo in degrees, above 0 and below 180; 0 = found by the network */
     float mask_threshold;  /* 0.5, 0..1: a pixel is valid where its mask is above */
     bool force_projection; /* true: x and y from depth and intrinsics; false: the network's own */
-    bool apply_mask;       /* true: invalid pixels get `invalid` and a zero normal; false: every map stays dense */
+    bool apply_mask;       /* true: invalid pixels get `invalid` and a zero normal; false: maps stay dense, but for points beyond
+                            * float32, which are `invalid` in any case */
     theo_invalid invalid;  /* inf */
     float metric_scale;    /* 0 = the network's; else used instead */
     float scale;           /* 1: multiplies points and depth once more */
@@ -51,7 +52,8 @@ typedef struct theo_geometry {
     const float *points;        /* [height, width, 3] */
     const float *depth;         /* [height, width], z of the points */
     const float *normal;        /* [height, width, 3], of length 1, facing the camera; NULL: not wanted, or no such head */
-    const uint8_t *mask;        /* [height, width], 1 where valid: mask above its threshold and, MoGe-2, in front of the camera */
+    const uint8_t *mask;        /* [height, width], 1 where valid: mask above its threshold, the point finite and, MoGe-2, in
+                                 * front of the camera */
     float intrinsics[9];        /* 3x3, row-major, in units of width and height */
     float intrinsics_pixels[9]; /* the same in pixels, whose centres lie at +0.5 */
     float fov_x, fov_y;         /* degrees */

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <theo/depth.h>
 
-enum { LARGEST_SIDE = 1 << 16 };
-
 /* ---------------------------------------------------------------- options */
 
 void theo_geometry_options_init(theo_geometry_options *o) {
@@ -62,9 +60,9 @@ static theo_status check_image(const theo_image *image, theo_error *err) {
     if (image->width < THEO_MOGE_MIN_SIDE || image->height < THEO_MOGE_MIN_SIDE)
         return theo_fail(err, THEO_ARGUMENT, NULL, "image", "has %dx%d pixels: at least 8x8 is needed", image->width,
                          image->height);
-    if (image->width > LARGEST_SIDE || image->height > LARGEST_SIDE)
+    if (image->width > THEO_MOGE_MAX_SIDE || image->height > THEO_MOGE_MAX_SIDE)
         return theo_fail(err, THEO_ARGUMENT, NULL, "image", "has %dx%d pixels: at most %d a side are possible", image->width,
-                         image->height, LARGEST_SIDE);
+                         image->height, THEO_MOGE_MAX_SIDE);
     return THEO_OK;
 }
 
@@ -145,6 +143,21 @@ typedef struct finishing {
     int *valid; /* of each row */
 } finishing;
 
+/* The network's point of column x in the unit of the result. False where an exponential, a projection or a scale leaves what
+ * float32 holds. */
+static bool finish_point(const finishing *f, int x, float v, float *point) {
+    const theo_geometry *g = &f->g->public;
+    float z = point[2] + g->shift;
+    if (f->o->force_projection) {
+        point[0] = (((float)x + 0.5f) / (float)g->width - 0.5f) / g->intrinsics[0] * z;
+        point[1] = (v - 0.5f) / g->intrinsics[4] * z;
+    }
+    point[0] *= g->metric_scale;
+    point[1] *= g->metric_scale;
+    point[2] = z * g->metric_scale;
+    return isfinite(point[0]) && isfinite(point[1]) && isfinite(point[2]);
+}
+
 static void finish_row(void *context, int y, int worker) {
     (void)worker;
     const finishing *f = context;
@@ -154,25 +167,18 @@ static void finish_row(void *context, int y, int worker) {
     float *normal = f->g->normal ? f->g->normal + 3 * first : NULL;
     const float *probability = f->g->probability + first;
     uint8_t *mask = f->g->mask + first;
-    float fx = g->intrinsics[0], fy = g->intrinsics[4], v = ((float)y + 0.5f) / (float)g->height;
+    float v = ((float)y + 0.5f) / (float)g->height;
     int valid = 0;
     for (int x = 0; x < g->width; x++, point += 3) {
-        float z = point[2] + g->shift;
-        mask[x] = probability[x] > f->o->mask_threshold && (z > 0 || !f->only_in_front);
+        bool is_finite = finish_point(f, x, v, point);
+        mask[x] = is_finite && probability[x] > f->o->mask_threshold && (point[2] > 0 || !f->only_in_front);
         valid += mask[x];
-        if (f->o->apply_mask && !mask[x]) {
-            point[0] = point[1] = point[2] = depth[x] = f->invalid;
-            if (normal)
-                normal[3 * x] = normal[3 * x + 1] = normal[3 * x + 2] = 0;
-            continue;
-        }
-        if (f->o->force_projection) {
-            point[0] = (((float)x + 0.5f) / (float)g->width - 0.5f) / fx * z;
-            point[1] = (v - 0.5f) / fy * z;
-        }
-        point[0] *= g->metric_scale;
-        point[1] *= g->metric_scale;
-        depth[x] = point[2] = z * g->metric_scale;
+        bool is_masked = f->o->apply_mask && !mask[x];
+        if (is_masked || !is_finite)
+            point[0] = point[1] = point[2] = f->invalid;
+        if (is_masked && normal)
+            normal[3 * x] = normal[3 * x + 1] = normal[3 * x + 2] = 0;
+        depth[x] = point[2];
     }
     f->valid[y] = valid;
 }

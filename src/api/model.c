@@ -104,6 +104,10 @@ static theo_status load(theo_model *m, const char *text, const theo_model_option
         THEO_TRY(theo_pool_open(&m->pool, o->threads, err));
     m->level = theo_cpu_level_in_use();
     m->logger = (theo_logger){o->log, o->log_user};
+    const char *cap = getenv("THEO_CPU");
+    if (cap && *cap && !theo_cpu_is_level(cap))
+        theo_log(m->logger, THEO_LOG_WARNING,
+                 "THEO_CPU=%s caps nothing: it names no level (c, avx2, avx512, vnni, bf16, neon or dotprod)", cap);
 
     theo_weights *weights;
     theo_weights_options options = {.verify_checksums = o->verify_checksums, .pool = m->pool};

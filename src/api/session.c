@@ -71,11 +71,12 @@ void theo_session_leave(theo_session *s) {
 
 /* What theo_session_prepare says of width, height and tokens. */
 static theo_status check_input(const theo_model *model, int width, int height, int tokens, theo_error *err) {
-    if (width < THEO_SUPERPOINT_MIN_SIDE || height < THEO_SUPERPOINT_MIN_SIDE || width > THEO_SUPERPOINT_MAX_SIDE ||
-        height > THEO_SUPERPOINT_MAX_SIDE || (int64_t)width * height > THEO_SUPERPOINT_MAX_AREA)
+    const int most = model->kind->task == THEO_TASK_DEPTH ? THEO_MOGE_MAX_SIDE : THEO_SUPERPOINT_MAX_SIDE;
+    if (width < THEO_SUPERPOINT_MIN_SIDE || height < THEO_SUPERPOINT_MIN_SIDE || width > most || height > most ||
+        (int64_t)width * height > THEO_SUPERPOINT_MAX_AREA)
         return theo_fail(err, THEO_ARGUMENT, NULL, "size",
-                         "%dx%d is out of range: allowed is 8x8 to %d a side and %d pixels in all", width, height,
-                         THEO_SUPERPOINT_MAX_SIDE, THEO_SUPERPOINT_MAX_AREA);
+                         "%dx%d is out of range: allowed is 8x8 to %d a side and %d pixels in all", width, height, most,
+                         THEO_SUPERPOINT_MAX_AREA);
     if (tokens && model->kind->task != THEO_TASK_DEPTH)
         return theo_fail(err, THEO_ARGUMENT, NULL, "tokens", "%d has no effect on %s (%s): only depth models take tokens", tokens,
                          model->info.name, model->info.kind);

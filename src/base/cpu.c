@@ -93,11 +93,21 @@ theo_cpu theo_cpu_detect(void) {
     return (theo_cpu)level;
 }
 
+/* THEO_CPU_COUNT: none is called so. */
+static int level_named(const char *word) {
+    int level = 0;
+    while (level < THEO_CPU_COUNT && strcmp(word, names[level]) != 0)
+        level++;
+    return level;
+}
+
+bool theo_cpu_is_level(const char *word) {
+    return level_named(word) < THEO_CPU_COUNT;
+}
+
 theo_cpu theo_cpu_cap(theo_cpu best, const char *word) {
-    for (int level = 0; word && level < THEO_CPU_COUNT; level++)
-        if (strcmp(word, names[level]) == 0)
-            return includes(best, (theo_cpu)level) ? (theo_cpu)level : best;
-    return best;
+    int level = word ? level_named(word) : THEO_CPU_COUNT;
+    return level < THEO_CPU_COUNT && includes(best, (theo_cpu)level) ? (theo_cpu)level : best;
 }
 
 theo_cpu theo_cpu_level_in_use(void) {

@@ -18,11 +18,13 @@ typedef enum theo_cpu {
 
 /* Best level of this machine, whatever THEO_CPU says. */
 theo_cpu theo_cpu_detect(void);
-/* Level to use: theo_cpu_detect() capped by THEO_CPU=c|avx2|avx512|vnni|bf16|neon|dotprod (unknown words are ignored). Computed
+/* Level to use: theo_cpu_detect() capped by THEO_CPU=c|avx2|avx512|vnni|bf16|neon|dotprod (other words cap nothing). Computed
  * once. */
 theo_cpu theo_cpu_level_in_use(void);
 /* `best` capped by a word as THEO_CPU holds it (NULL: no cap). A level above `best` or of another architecture caps nothing. */
 theo_cpu theo_cpu_cap(theo_cpu best, const char *word);
+/* Is the word a level's name, of whatever architecture? */
+bool theo_cpu_is_level(const char *word);
 /* Can this machine run that level? THEO_CPU_C always. */
 bool theo_cpu_supported(theo_cpu level);
 /* "avx2" */

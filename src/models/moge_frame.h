@@ -9,7 +9,8 @@ enum {
     THEO_MOGE_MIN_TOKENS = 16, /* that callers may ask for */
     THEO_MOGE_MAX_TOKENS = 16384,
     THEO_MOGE_PATCH = 14,
-    THEO_MOGE_MIN_SIDE = 8,
+    THEO_MOGE_MIN_SIDE = 8, /* of a photo, in pixels */
+    THEO_MOGE_MAX_SIDE = 1 << 16,
 };
 
 typedef enum theo_moge_generation { THEO_MOGE_1 = 1, THEO_MOGE_2 } theo_moge_generation;

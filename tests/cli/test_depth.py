@@ -64,6 +64,7 @@ class MoGe1(CliTest):
         photo = self.image("photo.png", 96, 64)
         (plain,), (given,) = (self.depth(photo, "--json", "--no-mask", *more).json() for more in ([], ["--metric-scale", "2"]))
         self.assertEqual((given["unit"], given["metric_scale"], given["network_metric_scale"]), ("m", 2, None))
+        self.check(2, "depth", "--model", self.model, photo, "--sequence", "ema", "--focal-px", "80", says=["--sequence", "--focal-px", "moge-1"])
         self.assertAlmostEqual(given["depth"]["max"], 2 * plain["depth"]["max"], delta=1e-5 * abs(given["depth"]["max"]))
 
     def test_canvas_and_threads(self):
@@ -253,9 +254,26 @@ class Depth(CliTest):
 
     def tensor_file(self, name, tensor, values, shape):
         """A safetensors file with one tensor."""
-        raw = np.asarray(values, "<f4").tobytes()
-        header = json.dumps({tensor: {"dtype": "F32", "shape": shape, "data_offsets": [0, len(raw)]}}).encode()
-        return self.write(name, struct.pack("<Q", len(header)) + header + raw)
+        return self.tensors_file(name, {tensor: np.reshape(values, shape)})
+
+    def tensors_file(self, name, tensors):
+        header, data = {}, b""
+        for tensor, values in tensors.items():
+            raw = np.asarray(values, "<f4").tobytes()
+            header[tensor] = {"dtype": "F32", "shape": np.shape(values), "data_offsets": [len(data), len(data) + len(raw)]}
+            data += raw
+        text = json.dumps(header).encode()
+        return self.write(name, struct.pack("<Q", len(text)) + text + data)
+
+    def wall(self, point, scale=0.0):
+        """Weights that see the same raw point everywhere, valid, of that logarithm of the metric scale."""
+        made = self.path("wall.safetensors")
+        last, linear = "points_head.output_blocks.4", "scale_head.4"
+        tensors = {f"{last}.weight": np.zeros((3, 16, 1, 1)), f"{last}.bias": point, "mask_head.output_blocks.4.bias": [50],
+                   f"{linear}.weight": np.zeros((1, 64)), f"{linear}.bias": [scale]}
+        self.check(0, "synth", "moge-2-vits-normal", made, "--config", self.path("config.json"), "--override",
+                   self.tensors_file("override.safetensors", tensors))
+        return made
 
     def test_override_of_formula_weights(self):
         photo, made = self.image("photo.png"), self.path("made.safetensors")
@@ -265,10 +283,57 @@ class Depth(CliTest):
             told = self.answer("depth", "--model", made, "--tokens", "40", photo)
             self.assertAlmostEqual(told["mask_coverage"], coverage, delta=0.2)
         bad = self.tensor_file("bad.safetensors", "mask_head.output_blocks.4.bias", [1, 2], [2])
+        before = self.read(made)
         self.check(2, *synth, "--override", bad, says=["bad.safetensors", "mask_head.output_blocks.4.bias"])
+        self.assertEqual(self.read(made), before)
+        os.remove(made)
+        self.check(2, *synth, "--override", bad)
         self.assertFalse(os.path.exists(made))
         self.check(2, *synth, "--override", self.path("missing.safetensors"), says="missing.safetensors")
         self.check(2, "synth", "moge-2-vits-normal", self.path("made.pt"), "--override", bad, says=["--override", "made.pt"])
+
+    def test_what_is_read_for_synth_is_not_replaced_and_a_failure_leaves_the_old_file(self):
+        config, made = self.path("config.json"), self.path("made.safetensors")
+        synth = ["synth", "moge-2-vits-normal", made, "--config", config]
+        self.check(0, *synth)
+        before = self.read(made)
+        self.check(2, *synth, "--override", made, says=[made, "overwrite"])
+        self.check(2, *synth, "--override", self.tensor_file("bad.safetensors", "nothing", [1], [1]), says="nothing")
+        os.link(config, self.path("linked.pt"))
+        self.check(2, "synth", "moge-2-vits-normal", self.path("linked.pt"), "--config", config, says=["linked.pt", "overwrite"])
+        self.assertEqual(self.read(made), before)
+        self.assertEqual(json.loads(self.read(config)), CONFIG)
+
+    def test_points_beyond_single_precision_are_invalid(self):
+        photo = self.image("photo.png", 40, 30)
+        files = ["-o", self.path("out"), "--ply", "--ply-faces", "--glb", "--no-projection"]
+        for point, scale, bad_scale, more in (((3e38, 3e38, 3), 0, False, []), ((0.1, 0.1, 90), 0, False, []), ((0, 0, 88.7), 2, False, []),
+                                              ((0.1, 0.1, 3), 90, True, []), ((0.1, 0.1, 3), -1000, True, []),
+                                              ((3e38, 0, 3), 0, False, ["--no-mask"]), ((0, 0, 90), 0, False, ["--no-mask"])):
+            case = (point, scale, more)
+            (told,) = self.check(0, "depth", "--model", self.wall(point, scale), "--json", "--tokens", "40", photo, *files, *more).json()
+            self.assertEqual((told["mask_coverage"], told["depth"], told["depth_png_scale"]), (0, None, 0), case)
+            z = np.load(self.path("out", "photo.npz"))
+            self.assertTrue(np.isinf(z["depth"]).all() and np.isinf(z["points"]).all(), case)
+            self.assertEqual(len(readers.read_ply(self.path("out", "photo.ply"))["vertex"]), 0, case)
+            self.assertEqual(readers.Glb(self.path("out", "photo.glb")).json["scenes"], [{}], case)
+            self.assertEqual(any("metric scale" in text for text in told["warnings"]), bad_scale, case)
+        (told,) = self.check(0, "depth", "--model", self.wall((0.1, 0.1, 3)), "--json", "--tokens", "40", photo, *files).json()
+        self.assertEqual(told["mask_coverage"], 1)
+        self.assertAlmostEqual(told["depth"]["median"] - told["shift"], math.exp(3), places=3)
+
+    def test_a_camera_from_behind_is_told(self):
+        photo = self.image("photo.png", 40, 30)
+        (told,) = self.check(0, "depth", "--model", self.wall((0.1, 0.1, 3)), "--json", "--tokens", "40", photo).json()
+        self.assertEqual(told["fov_x_deg"] < 0, any("focal length found is negative" in text for text in told["warnings"]))
+        (given,) = self.check(0, "depth", "--model", self.wall((0.1, 0.1, 3)), "--json", "--tokens", "40", "--fov-x", "50", photo).json()
+        self.assertEqual((told["fov_x_deg"] < 0, given["warnings"]), (True, []))
+
+    def test_own_pictures_in_the_folder_are_told(self):
+        self.image("in/photo.png", 40, 30)
+        again = ["depth", "--model", self.model, "--tokens", "40", self.path("in"), "-o", self.path("in")]
+        self.assertNotIn("theo drew", self.check(0, *again).err)
+        self.assertIn("holds 4 pictures that theo drew", self.check(0, *again).err)
 
     def surface(self, photo, *options):
         """(JSON, PLY, GLB, npz) of a photo with every file."""
@@ -380,6 +445,7 @@ class Depth(CliTest):
         self.check(2, "depth", "--tokens", "100", "--fit", "pad", photo, says=["tokens", "fit"])
         self.check(2, "depth", "--fov-x", "60", "--focal-px", "100", photo, says=["fov-x", "focal-px"])
         self.check(2, "depth", "--fov-x", "180", photo, says="fov-x")
+        self.check(2, "info", self.model, "--plan", "--size", "8x65537", says=["65537x8", "65536"])
 
 
 if __name__ == "__main__":

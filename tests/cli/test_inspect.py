@@ -45,6 +45,9 @@ class Inspect(CliTest):
         for level in ("c", "avx2"):
             isa = self.answer("info", "superpoint-open", env=environment(THEO_CPU=level))["isa"]
             self.assertIn(isa, ("c", level))
+        r = self.check(0, "info", "superpoint-open", env=environment(THEO_CPU="AVX2"))
+        self.assertIn("THEO_CPU=AVX2", r.err)
+        self.assertEqual(self.check(0, "info", "superpoint-open", env=environment(THEO_CPU="c")).err, "")
 
     def test_models(self):
         rows = self.answer("models")

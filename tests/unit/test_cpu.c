@@ -37,6 +37,7 @@ static void caps(void) {
     }
     CHECK(theo_cpu_supported(THEO_CPU_C) && theo_cpu_supported(theo_cpu_detect()));
     CHECK(!(theo_cpu_supported(THEO_CPU_AVX2) && theo_cpu_supported(THEO_CPU_NEON)));
+    CHECK(theo_cpu_is_level("c") && theo_cpu_is_level("dotprod") && !theo_cpu_is_level("AVX2") && !theo_cpu_is_level(""));
     CHECK(theo_cpu_level_in_use() == theo_cpu_cap(theo_cpu_detect(), getenv("THEO_CPU")));
     /* What is told is what runs: there are no kernels for the levels between. */
     CHECK_STR(theo_cpu_level(), theo_cpu_name(theo_kernels_for(theo_cpu_level_in_use())->level));
