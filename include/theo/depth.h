@@ -95,8 +95,8 @@ typedef struct theo_geometry_maps {
     theo_timing timing;
 } theo_geometry_maps;
 
-/* planes [3, 14 rows, 14 columns]: the picture, less ImageNet's mean, divided by its deviation; finite. aspect: width / height of
- * the picture that it was made from. */
+/* planes [3, 14 rows, 14 columns]: the picture, less ImageNet's mean, divided by its deviation; finite; rows * columns at most
+ * 65536. aspect: width / height of the picture that it was made from. */
 THEO_API theo_status theo_geometry_raw(theo_session *session, const float *planes, int rows, int columns, double aspect,
                                        theo_geometry_maps **maps, theo_error *err);
 THEO_API void theo_geometry_maps_free(theo_geometry_maps *maps);

@@ -2,6 +2,7 @@
 #include "api/geometry.h"
 #include "api/sequence.h"
 #include "base/clock.h"
+#include "base/finite.h"
 #include "base/take_options.h"
 #include "geometry/focal.h"
 #include "imageio/image.h"
@@ -55,7 +56,16 @@ static theo_status check(const theo_geometry_options *o, theo_error *err) {
     return THEO_OK;
 }
 
-static theo_status check_image(const theo_image *image, theo_error *err) {
+/* Floats may be anything; integers are finite. */
+static bool has_finite_samples(const theo_image *image) {
+    const size_t samples = (size_t)image->width * (size_t)image->channels, row = theo_image_row_bytes(image);
+    bool is_finite = true;
+    for (int y = 0; image->type == THEO_F32 && is_finite && y < image->height; y++)
+        is_finite = theo_all_finite((const float *)(const void *)((const char *)image->pixels + (size_t)y * row), samples);
+    return is_finite;
+}
+
+theo_status theo_geometry_image_check(const theo_image *image, theo_error *err) {
     THEO_TRY(theo_image_check(image, "image", err));
     if (image->width < THEO_MOGE_MIN_SIDE || image->height < THEO_MOGE_MIN_SIDE)
         return theo_fail(err, THEO_ARGUMENT, NULL, "image", "has %dx%d pixels: at least 8x8 is needed", image->width,
@@ -63,10 +73,13 @@ static theo_status check_image(const theo_image *image, theo_error *err) {
     if (image->width > THEO_MOGE_MAX_SIDE || image->height > THEO_MOGE_MAX_SIDE)
         return theo_fail(err, THEO_ARGUMENT, NULL, "image", "has %dx%d pixels: at most %d a side are possible", image->width,
                          image->height, THEO_MOGE_MAX_SIDE);
+    if (!has_finite_samples(image))
+        return theo_fail(err, THEO_ARGUMENT, NULL, "image",
+                         "a float image holds NaN or infinity: its samples must be finite, in [0, 1]");
     return THEO_OK;
 }
 
-static int tokens_of(const theo_geometry_options *o, const theo_moge *n) {
+int theo_geometry_tokens(const theo_geometry_options *o, const theo_moge *n) {
     if (o->resolution_level < 0)
         return o->tokens;
     return (int)(n->config.min_tokens + o->resolution_level / 9 * (n->config.max_tokens - n->config.min_tokens));
@@ -273,13 +286,14 @@ static double field_of_view(const theo_geometry_options *o, const theo_image *im
 theo_status theo_geometry_entered(theo_session *s, const theo_image *image, const theo_geometry_options *options,
                                   theo_geometry **geometry, theo_error *err) {
     theo_geometry_options o = *options;
-    THEO_TRY(check_image(image, err));
+    THEO_TRY(theo_geometry_image_check(image, err));
     o.fov_x = field_of_view(&o, image);
     if (o.sequence)
         THEO_TRY(theo_sequence_check(o.sequence, image->width, image->height, err));
     const theo_moge *n = s->model->moge;
     double start = theo_clock_ms();
-    theo_moge_frame f = theo_moge_frame_of(n->generation, image->width, image->height, (theo_moge_fit)o.fit, tokens_of(&o, n));
+    theo_moge_frame f =
+        theo_moge_frame_of(n->generation, image->width, image->height, (theo_moge_fit)o.fit, theo_geometry_tokens(&o, n));
     unsigned heads = theo_moge_heads(n) & (o.normal ? ~0u : ~(1u << THEO_MOGE_NORMAL));
     THEO_TRY(theo_moge_run(s->moge, image, o.bgr, &f, heads, err));
     double ran = theo_clock_ms();
@@ -308,101 +322,4 @@ theo_status theo_geometry_run(theo_session *session, const theo_image *image, co
         status = theo_geometry_entered(session, image, &o, geometry, err);
     theo_session_leave(session);
     return status;
-}
-
-/* ---------------------------------------------------------------- raw */
-
-static theo_status raw_entered(theo_session *s, const float *planes, int rows, int columns, double aspect,
-                               theo_geometry_maps **out, theo_error *err) {
-    const theo_moge *n = s->model->moge;
-    double start = theo_clock_ms();
-    theo_moge_grid grid = theo_moge_grid_of_patches(n->generation, rows, columns);
-    THEO_TRY(theo_moge_run_planes(s->moge, planes, &grid, aspect, theo_moge_heads(n), err));
-    size_t pixels = (size_t)grid.map_h * (size_t)grid.map_w;
-    theo_geometry_maps *maps = theo_results_take(s->results, sizeof *maps + 64 + 7 * pixels * sizeof(float));
-    if (!maps)
-        return theo_fail(err, THEO_MEMORY, NULL, "maps", "out of memory");
-    float *data = (float *)(void *)(maps + 1), *made[THEO_MOGE_HEADS] = {NULL};
-    for (theo_moge_head h = 0; h < THEO_MOGE_HEADS; h++)
-        if (theo_moge_head_channels(n, h)) {
-            theo_moge_raw_map(s->moge, h, data);
-            made[h] = data;
-            data += (size_t)theo_moge_head_channels(n, h) * pixels;
-        }
-    *maps = (theo_geometry_maps){
-        .rows = rows,
-        .columns = columns,
-        .height = grid.map_h,
-        .width = grid.map_w,
-        .points = made[THEO_MOGE_POINTS],
-        .normal = made[THEO_MOGE_NORMAL],
-        .mask = made[THEO_MOGE_MASK],
-        .metric_scale = theo_moge_metric_scale(s->moge),
-    };
-    maps->timing = (theo_timing){theo_moge_preprocess_ms(s->moge), theo_moge_forward_ms(s->moge), 0, theo_clock_ms() - start};
-    *out = maps;
-    return THEO_OK;
-}
-
-theo_status theo_geometry_raw(theo_session *session, const float *planes, int rows, int columns, double aspect,
-                              theo_geometry_maps **maps, theo_error *err) {
-    if (!maps)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "maps", "is NULL");
-    *maps = NULL;
-    if (!planes || rows < 1 || columns < 1 || rows > 4096 || columns > 4096 || !(aspect > 0) || !isfinite(aspect))
-        return theo_fail(err, THEO_ARGUMENT, NULL, "planes",
-                         "%d x %d patches of aspect %g: planes must be given, 1 to 4096 a side", rows, columns, aspect);
-    THEO_TRY(theo_session_enter_for(session, THEO_TASK_DEPTH, err));
-    theo_status status = raw_entered(session, planes, rows, columns, aspect, maps, err);
-    theo_session_leave(session);
-    return status;
-}
-
-void theo_geometry_maps_free(theo_geometry_maps *maps) {
-    theo_results_give(maps);
-}
-
-/* ---------------------------------------------------------------- the network's input */
-
-/* Patches in the order (channel, y, x), one behind the other, to planes. */
-static void planes_of_patches(const float *patches, int rows, int columns, float *planes) {
-    enum { P = THEO_MOGE_PATCH };
-    size_t width = (size_t)columns * P, plane = (size_t)rows * P * width;
-    for (int n = 0; n < rows * columns; n++)
-        for (int i = 0; i < 3 * P; i++) {
-            size_t y = (size_t)(n / columns * P + i % P), x = (size_t)(n % columns * P);
-            memcpy(planes + (size_t)(i / P) * plane + y * width + x, patches + ((size_t)n * 3 * P + (size_t)i) * P,
-                   P * sizeof(float));
-        }
-}
-
-theo_status theo_geometry_planes(const theo_model *model, const theo_image *image, const theo_geometry_options *options,
-                                 theo_geometry_input *input, theo_error *err) {
-    enum { VALUES = 3 * THEO_MOGE_PATCH * THEO_MOGE_PATCH };
-    theo_geometry_options o;
-    if (!input)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "input", "is NULL");
-    *input = (theo_geometry_input){.planes = NULL};
-    if (!model || model->kind->task != THEO_TASK_DEPTH)
-        return theo_fail(err, THEO_ARGUMENT, NULL, "model", "must be a model for depth");
-    THEO_TRY(theo_geometry_options_of(&o, options, err));
-    THEO_TRY(check_image(image, err));
-    const theo_moge *n = model->moge;
-    theo_moge_frame f = theo_moge_frame_of(n->generation, image->width, image->height, (theo_moge_fit)o.fit, tokens_of(&o, n));
-    size_t values = (size_t)f.grid.rows * (size_t)f.grid.columns * VALUES;
-    float *patches = theo_alloc(values + VALUES, sizeof *patches), *planes = theo_alloc(values, sizeof *planes);
-    theo_moge_input memory = {.canvas = {.data = NULL}};
-    theo_status status = patches && planes ? THEO_OK : theo_fail(err, THEO_MEMORY, NULL, "planes", "out of memory");
-    if (!status)
-        status = theo_moge_input_fill(&memory, image, o.bgr, &f, n->mean, n->deviation, model->pool, patches, VALUES, err);
-    theo_moge_input_free(&memory);
-    if (!status)
-        planes_of_patches(patches + VALUES, f.grid.rows, f.grid.columns, planes);
-    theo_free(patches);
-    if (status) {
-        theo_free(planes);
-        return status;
-    }
-    *input = (theo_geometry_input){f.grid.rows, f.grid.columns, f.net_aspect, planes};
-    return THEO_OK;
 }

@@ -79,5 +79,9 @@ theo_status theo_image_check(const theo_image *image, const char *what, theo_err
     if (image->row_bytes && image->row_bytes < tight)
         return theo_fail(err, THEO_ARGUMENT, NULL, what, "the image's rows are %zu bytes apart but %zu bytes long",
                          image->row_bytes, tight);
+    const size_t row = image->row_bytes ? image->row_bytes : tight;
+    if (row > (size_t)PTRDIFF_MAX / (size_t)image->height)
+        return theo_fail(err, THEO_ARGUMENT, NULL, what, "the image's %d rows of %zu bytes are more than memory can hold",
+                         image->height, row);
     return THEO_OK;
 }

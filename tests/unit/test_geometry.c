@@ -200,6 +200,81 @@ static void test_options(void) {
     theo_session_close(session);
 }
 
+/* Pictures that are none, in the caller's memory. */
+static void test_broken_pictures(void) {
+    theo_session *session = open_session(1, NULL);
+    theo_image *image = picture(40, 30, 3, THEO_F32);
+    const theo_geometry_options o = small_options();
+    theo_image broken;
+#define BROKEN(field, value)                                                                                                     \
+    broken = *image;                                                                                                             \
+    broken.field = value;                                                                                                        \
+    refused(session, &broken, o, "image")
+    BROKEN(pixels, NULL);
+    BROKEN(pixels, (const char *)image->pixels + 1);
+    BROKEN(width, 0);
+    BROKEN(height, -30);
+    BROKEN(height, 65537);
+    BROKEN(channels, 5);
+    BROKEN(type, (theo_pixel)3);
+    BROKEN(row_bytes, 40 * 3 * sizeof(float) - 4);
+    BROKEN(row_bytes, SIZE_MAX - 3);
+    static const float wrong[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        float *last = (float *)theo_image_pixels(image) + 40 * 30 * 3 - 1, before = *last;
+        *last = wrong[i];
+        refused(session, image, o, "image");
+        *last = before;
+    }
+    refused(session, NULL, o, "image");
+    theo_geometry *g;
+    CHECK(theo_geometry_run(NULL, image, &o, &g, &test_error) == THEO_ARGUMENT && !g);
+    CHECK(theo_geometry_run(session, image, &o, NULL, NULL) == THEO_ARGUMENT);
+    REQUIRE(theo_geometry_run(session, image, &o, &g, &test_error)); /* the session is none the worse */
+    theo_geometry_free(g);
+    theo_image_free(image);
+    theo_session_close(session);
+}
+
+/* The network alone: what a photo becomes is taken, whatever its shape, and nothing that is out of range. */
+static void test_raw(void) {
+    enum { TALL = 65536 };
+    theo_model *model;
+    REQUIRE(theo_model_open(&model, checkpoint, NULL, &test_error));
+    theo_session *session;
+    REQUIRE(theo_session_open(&session, model, NULL, &test_error));
+    theo_image *tall = picture(8, TALL, 1, THEO_U8);
+    theo_geometry_options o = small_options();
+    o.tokens = 3000;
+    theo_geometry_input input;
+    theo_geometry_maps *maps;
+    REQUIRE(theo_geometry_planes(model, tall, &o, &input, &test_error));
+    CHECK(input.rows > 4096 && input.columns == 1);
+    REQUIRE(theo_geometry_raw(session, input.planes, input.rows, 1, input.aspect, &maps, &test_error));
+    CHECK(maps->height == 16 * input.rows && maps->width == 16);
+    theo_geometry_maps_free(maps);
+
+    static const struct {
+        int rows, columns;
+        double aspect;
+        const char *place;
+    } wrong[] = {{0, 1, 1, "planes"}, {1, -1, 1, "planes"},  {65537, 1, 1, "planes"},   {46341, 46341, 1, "planes"},
+                 {2, 2, 0, "aspect"}, {2, 2, NAN, "aspect"}, {2, 2, INFINITY, "aspect"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK(theo_geometry_raw(session, input.planes, wrong[i].rows, wrong[i].columns, wrong[i].aspect, &maps, &test_error) ==
+                  THEO_ARGUMENT &&
+              !maps);
+        CHECK_STR(test_error.place, wrong[i].place);
+    }
+    CHECK(theo_geometry_raw(session, NULL, 2, 2, 1, &maps, &test_error) == THEO_ARGUMENT && !maps);
+    input.planes[3 * 14 * 14 * 4 - 1] = NAN;
+    CHECK(theo_geometry_raw(session, input.planes, 2, 2, 1, &maps, &test_error) == THEO_ARGUMENT && !maps);
+    theo_buffer_free(input.planes);
+    theo_image_free(tall);
+    theo_session_close(session);
+    theo_model_close(model);
+}
+
 /* ---- batches */
 
 typedef struct batch {
@@ -306,6 +381,7 @@ static void test_plans(void) {
         CHECK(theo_session_prepare(session, 96, 64, wrong[i], &test_error) == THEO_ARGUMENT &&
               strstr(test_error.message, "tokens"));
     CHECK(theo_session_prepare(session, 7, 64, 0, &test_error) == THEO_ARGUMENT);
+    CHECK(theo_session_prepare(session, 65537, 64, 0, &test_error) == THEO_ARGUMENT);
     theo_session_close(session);
     theo_model_close(model);
 }
@@ -321,6 +397,8 @@ int main(void) {
     test_pictures();
     test_nothing_valid();
     test_options();
+    test_broken_pictures();
+    test_raw();
     test_batch();
     test_plans();
     unlink(checkpoint);
