@@ -2,6 +2,7 @@
 #include "command.h"
 #include "common.h"
 #include "guard.h"
+#include "interrupt.h"
 #include "message.h"
 #include "outputs.h"
 #include "temporary.h"
@@ -68,7 +69,7 @@ static theo_status write_overridden(const char *name, const char *config, const 
                                     const char *folder, theo_error *err) {
     char *made_path = text_format("%s/formula.safetensors", folder);
     theo_status status = theo_synthesize(name, config, made_path, err);
-    if (!status)
+    if (!status && !interrupted())
         status = override(path, made_path, other_path, err);
     free(made_path);
     return status;
@@ -93,8 +94,10 @@ static int check_paths(const char *path, const char *config_path, const char *ov
         guard_file(config_path);
     if (override_path)
         guard_file(override_path);
-    const char *read = guarded_file(path);
-    return read ? usage_error("%s would overwrite %s, which is read", path, read) : EXIT_DONE;
+    char *refusal = guard_refusal(path);
+    int code = refusal ? usage_error("%s %s", path, refusal) : EXIT_DONE;
+    free(refusal);
+    return code;
 }
 
 static int write_checkpoint(const char *name, const char *config, const char *path, const char *override_path) {
@@ -126,6 +129,8 @@ static int run(const arguments *args) {
         return usage_error("--config %s: %s", config_path, strerror(errno));
     code = write_checkpoint(name, config, path, override_path);
     free(config);
+    if (interrupted())
+        return interrupt_exit_code();
     if (code)
         return code;
     char *line = text_format("wrote %s: formula weights in the layout of %s", path, name);

@@ -85,11 +85,10 @@ const char *output_path(output_files *files, const char *ending, theo_error *err
         return NULL;
     }
     *slash = '/';
-    const char *read = guarded_file(path);
-    if (read) {
-        char *reason = text_format("would overwrite %s, which is read", read);
-        output_fail(err, THEO_ARGUMENT, path, reason);
-        free(reason);
+    char *refusal = guard_refusal(path);
+    if (refusal) {
+        output_fail(err, THEO_ARGUMENT, path, refusal);
+        free(refusal);
         free(path);
         return NULL;
     }

@@ -180,6 +180,10 @@ class Depth(CliTest):
         self.check(2, "depth", "--model", model, photo, "--dump", model, says=["--dump", "overwrite", model])
         self.depth(photo, "-o", self.dir)
         made = self.path("photo.normal.png")
+        for name in ("photo.npz", "photo.json"):
+            taken = self.path("out", name)
+            self.check(1, "depth", "--model", model, "--tokens", "40", photo, "-o", self.path("out"), "--dump", taken, says=[taken, "--dump writes"])
+            self.assertEqual(self.read(taken)[8:10], b'{"')
         normals = self.read(made)
         self.check(1, "depth", "--model", model, photo, made, "-o", self.dir, says=[made, "overwrite"])
         self.assertEqual((self.read(made), self.read(model)), (normals, before))

@@ -196,6 +196,13 @@ class Outputs(CliTest):
         self.check(0, "keypoints", *SMALL, self.dir, "-o", self.dir)
         if h5py:
             self.check(2, "keypoints", *SMALL, "--model", model, a, "--h5", model, says=["--h5", "overwrite", model])
+            self.check(2, "keypoints", *SMALL, a, "--dump", "f.h5", "--h5", self.path("f.h5"), says=["--h5", "--dump writes"])
+            self.check(1, "keypoints", *SMALL, a, "-o", "new", "--h5", "new/../new/a.keypoints.npz", says="--h5 writes")
+            self.assertFalse(os.path.exists(self.path("new/a.keypoints.npz")))
+        os.makedirs(self.path("out"))
+        os.symlink("out", self.path("link"))
+        self.check(1, "keypoints", *SMALL, a, "-o", "link", "--dump", "out/a.keypoints.npz", says=["a.keypoints.npz", "--dump writes"])
+        self.assertEqual(self.read("out/a.keypoints.npz")[8:10], b'{"')
 
 
 if __name__ == "__main__":
