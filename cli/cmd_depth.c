@@ -98,7 +98,6 @@ typedef struct answer {
 static const char no_exif[] = "no focal length in the EXIF data: the network's own is used";
 static const char too_few[] = "too few valid pixels for a focal length and shift: both are guesses";
 static const char no_surface[] = "no four neighbouring pixels are valid and free of depth edges: PLY and GLB are empty";
-
 static const char behind[] = "the focal length found is negative: the network saw no scene, or one from behind";
 static const char no_scale[] = "the network's metric scale is zero or beyond single precision: --metric-scale M replaces it";
 

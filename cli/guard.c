@@ -19,7 +19,7 @@ typedef struct reservation {
     const char *option, *path;
 } reservation;
 
-static reservation reserved[4];
+static reservation *reserved; /* until the program ends */
 static size_t reserved_count;
 
 void guard_file(const char *path) {
@@ -75,8 +75,8 @@ int guard_option(const char *option, const char *path) {
         return EXIT_DONE;
     char *refusal = guard_refusal(path);
     if (!refusal) {
-        if (reserved_count < sizeof reserved / sizeof *reserved)
-            reserved[reserved_count++] = (reservation){option, path};
+        reserved = memory_grow(reserved, reserved_count + 1, sizeof *reserved);
+        reserved[reserved_count++] = (reservation){option, path};
         return EXIT_DONE;
     }
     int code = usage_error("--%s %s %s", option, path, refusal);

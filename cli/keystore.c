@@ -1,6 +1,7 @@
 #include "keystore.h"
 #include "message.h"
 #include "outputs.h"
+#include "temporary.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -62,21 +63,16 @@ static void drop_block(keystore *store, entry *item) {
 
 /* ---- the temporary file */
 
-static const char *temporary_folder(void) {
-    const char *folder = getenv("TMPDIR");
-    return folder && *folder ? folder : "/tmp";
-}
-
 static theo_status file_failed(theo_error *err, const char *what) {
     char reason[200];
     snprintf(reason, sizeof reason, "%s: %s", what, strerror(errno));
-    return output_fail(err, THEO_IO, temporary_folder(), reason);
+    return output_fail(err, THEO_IO, temporary_place(), reason);
 }
 
 static theo_status open_file(keystore *store, theo_error *err) {
     if (store->file >= 0)
         return THEO_OK;
-    char *path = text_format("%s/theo-XXXXXX", temporary_folder());
+    char *path = text_format("%s/theo-XXXXXX", temporary_place());
     store->file = mkostemp(path, O_CLOEXEC);
     if (store->file >= 0)
         unlink(path);

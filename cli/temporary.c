@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *temporary_place(void) {
+    const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/tmp";
+}
+
 char *temporary_folder_make(void) {
-    const char *base = getenv("TMPDIR");
-    char *folder = text_format("%s/theo-XXXXXX", base && *base ? base : "/tmp");
+    char *folder = text_format("%s/theo-XXXXXX", temporary_place());
     if (mkdtemp(folder))
         return folder;
     message_error("cannot make the temporary folder %s: %s", folder, strerror(errno));

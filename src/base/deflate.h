@@ -9,15 +9,14 @@
 #include <stdint.h>
 
 enum {
-    THEO_DEFLATE_PIECE = 1 << 17, /* a good number of bytes for a piece: long enough for its codes, short enough for a cache */
-    THEO_DEFLATE_MOST = 1 << 20   /* bytes of a piece at most */
+    THEO_DEFLATE_PIECE = 1 << 17 /* a good number of bytes for a piece: long enough for its codes, short enough for a cache */
 };
 
 /* Room that a piece of that many bytes can need. */
 size_t theo_deflate_bound(size_t bytes);
 
-/* Writes data[bytes] as the next piece of a stream, which ends on a byte; its size, or 0: out of memory. last: ends the stream.
- */
+/* Writes data[bytes], under 2 GiB, as the next piece of a stream, which ends on a byte; its size, or 0: out of memory. last: ends
+ * the stream. */
 size_t theo_deflate_piece(uint8_t *out, const uint8_t *data, size_t bytes, bool last);
 
 #endif
